@@ -1,0 +1,55 @@
+"""Every way foreshock can fail on purpose: what happened, what to do, and the exit code that says so."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ForeshockError",
+    "UsageError",
+    "UnavailableError",
+    "ProbeUnavailableError",
+    "RecordingError",
+    "OutputError",
+]
+
+
+class ForeshockError(Exception):
+    """An error the user can act on.
+
+    ``message`` is one line saying what happened; ``hint`` one line saying what to do about it.
+    The command line prints both and exits with ``exit_code``.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ForeshockError):
+    """The command line asks for something that can't be: an unknown probe, clashing options."""
+
+    exit_code = 2
+
+
+class UnavailableError(ForeshockError):
+    """This node can't do it: not root, no BTF, no bcc, locked down."""
+
+    exit_code = 3
+
+
+class ProbeUnavailableError(UnavailableError):
+    """A probe that the user named can't start here."""
+
+
+class RecordingError(ForeshockError):
+    """A recording can't be read: not one, cut off before its header, corrupt, from a later version."""
+
+    exit_code = 4
+
+
+class OutputError(ForeshockError):
+    """A result can't be written: disk full, no permission, the file exists."""
+
+    exit_code = 5
