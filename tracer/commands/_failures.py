@@ -1,0 +1,96 @@
+"""How the command line fails: one line that says what happened, one what to do, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+
+from tracer.errors import ForeshockError, OutputError, UsageError
+
+__all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "failures"]
+
+BUG = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Turn whatever is raised inside into the message and exit code of docs/cli.md; click's own control flow passes."""
+    try:
+        yield
+        # A pipe that broke is found out here rather than at the interpreter's shutdown, which would print a traceback.
+        sys.stdout.flush()
+    except (click.exceptions.Exit, SystemExit):
+        raise
+    except BaseException as error:
+        _fail(error)
+
+
+def _fail(error: BaseException) -> NoReturn:
+    code = _report(error)
+    if os.environ.get("FORESHOCK_DEBUG") == "1" and code not in (BROKEN_PIPE, INTERRUPTED):
+        traceback.print_exception(error)
+    raise SystemExit(code)
+
+
+def _report(error: BaseException) -> int:
+    match error:
+        case ForeshockError():
+            _say("error", error.message, error.hint)
+            return error.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            click.echo(error.format_message())
+            return UsageError.exit_code
+        case click.UsageError():
+            command = error.ctx.command_path if error.ctx else "foreshock"
+            _say("error", _one_line(error.format_message()), f"{command} --help")
+            return UsageError.exit_code
+        case click.ClickException():
+            _say("error", _one_line(error.format_message()))
+            return error.exit_code
+        case KeyboardInterrupt() | click.Abort():
+            _say("interrupted")
+            return INTERRUPTED
+        case BrokenPipeError():
+            _drop_output()
+            return BROKEN_PIPE
+        case OSError() if error.errno in _OUTPUT_FAILED and error.filename is None:
+            _drop_output()
+            _say("error", f"can't write the output: {error.strerror}")
+            return OutputError.exit_code
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    _say("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
+    return BUG
+
+
+def _say(kind: str, message: str = "", hint: str = "") -> None:
+    # Imported here: a run that doesn't fail needs nothing of the reports.
+    from tracer.reports.escape import printable
+
+    click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
+    if hint:
+        click.echo(f"hint: {printable(hint)}", err=True)
+
+
+def _one_line(message: str) -> str:
+    # click lays some messages out over lines (choices); what came from data stays inside its quotes.
+    return " ".join(message.split())
+
+
+def _drop_output() -> None:
+    """Point standard output at nothing, so that what is still buffered can't fail again at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        # Not a real file, or closed already: nothing is left to fail.
+        return
