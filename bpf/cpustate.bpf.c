@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Where a CPU's time goes: tasks, idle, softirqs, hard interrupts.
+ *
+ * The parts are disjoint: an interrupt inside a softirq counts as interrupt, a softirq over the idle task as
+ * softirq. Device interrupts and x86 vectors do not nest. Handlers of the other probes run after these.
+ */
+#include "foreshock.bpf.h"
+
+helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
+{
+	struct cpu_stay *stay;
+
+	row->switches++;
+	stay = &row->stays[row->switches & (CPU_STAYS - 1)];
+	stay->started_ns = now;
+	stay->softirq_ns = row->softirq_ns;
+	stay->hardirq_ns = row->hardirq_ns;
+	stay->pid = read_kernel(next, u32, TASK_STRUCT__PID);
+	stay->tgid = read_kernel(next, u32, TASK_STRUCT__TGID);
+	((u64 *)stay->comm)[0] = read_kernel(next, u64, TASK_STRUCT__COMM);
+	((u64 *)stay->comm)[1] = read_kernel(next, u64, TASK_STRUCT__COMM + 8);
+}
+
+handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	struct cpu_stay *stay = &row->stays[row->switches & (CPU_STAYS - 1)];
+	u64 elapsed_ns, stolen_ns;
+
+	if (stay->started_ns) {
+		elapsed_ns = now - stay->started_ns;
+		stolen_ns = row->softirq_ns + row->hardirq_ns - stay->softirq_ns - stay->hardirq_ns;
+		if ((s64)(elapsed_ns - stolen_ns) < 0)
+			row->negative++;
+		else if (stay->pid)
+			row->running_ns += elapsed_ns - stolen_ns;
+		else
+			row->idle_ns += elapsed_ns - stolen_ns;
+	}
+	cpu_push_stay(row, (void *)ctx[2], now);
+}
+
+handler cpustate_on_softirq_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	row->softirq_vector = ctx[0];
+	row->softirq_hardirq_ns = row->hardirq_ns;
+	row->softirq_entered_ns = now;
+}
+
+handler cpustate_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	u64 run_ns;
+
+	row->softirq_run_valid = 0;
+	if (!row->softirq_entered_ns) {
+		row->unmatched++;
+		return;
+	}
+	run_ns = now - row->softirq_entered_ns - (row->hardirq_ns - row->softirq_hardirq_ns);
+	row->softirq_entered_ns = 0;
+	if ((s64)run_ns < 0) {
+		row->negative++;
+		return;
+	}
+	row->softirq_run_ns = run_ns;
+	row->softirq_run_valid = 1;
+	row->softirq_ns += run_ns;
+}
+
+helper void cpu_enter_hardirq(struct cpu_row *row, u64 now)
+{
+	row->hardirq_entered_ns = now;
+}
+
+helper void cpu_leave_hardirq(struct cpu_row *row, u64 now)
+{
+	u64 run_ns;
+
+	row->hardirq_run_valid = 0;
+	if (!row->hardirq_entered_ns) {
+		row->unmatched++;
+		return;
+	}
+	run_ns = now - row->hardirq_entered_ns;
+	row->hardirq_entered_ns = 0;
+	if ((s64)run_ns < 0) {
+		row->negative++;
+		return;
+	}
+	row->hardirq_run_ns = run_ns;
+	row->hardirq_run_valid = 1;
+	row->hardirq_ns += run_ns;
+}
+
+handler cpustate_on_irq_handler_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	cpu_enter_hardirq(row, now);
+}
+
+handler cpustate_on_irq_handler_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	cpu_leave_hardirq(row, now);
+}
+
+handler cpustate_on_vector_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	cpu_enter_hardirq(row, now);
+}
+
+handler cpustate_on_vector_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	cpu_leave_hardirq(row, now);
+}

@@ -1,0 +1,231 @@
+"""Compile, check, load, attach, hand every descriptor over, exit.
+
+Run by tracer/kernel/load.py as a child, under whichever interpreter has bcc: standard library only, Python 3.6.
+The job is one JSON value on standard input. The answers are JSON packets on a Unix socket, each with at most
+one descriptor. What is attached lives as long as the parent holds the descriptors, and this process never
+outlives its parent.
+"""
+
+import array
+import ctypes
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import source, syscalls
+from .btf import Btf
+
+
+class Refused(Exception):
+    """The whole job can't be done; the reason is sent to the parent."""
+
+
+class Loader:
+    def __init__(self, job, channel):
+        # type: (Dict[str, Any], socket.socket) -> None
+        self.job = job
+        self.channel = channel
+        self.seconds = {}  # type: Dict[str, float]
+        self._began = time.monotonic()
+
+    def run(self):
+        # type: () -> None
+        btf = self._read_btf()
+        probes, macros = self._usable(btf)
+        self._lap("btf")
+        programs = source.programs_of(probes)
+        if programs:
+            module = self._compile(source.assemble(self.job["bpf"], probes, programs), macros)
+            self._hand_over_maps(module)
+            self._lap("compile")
+            self._fill()
+            for program in programs:
+                self._load(module, program, btf)
+            self._lap("attach")
+        self.send({"done": True, "seconds": self.seconds})
+
+    def send(self, message, descriptor=None):
+        # type: (Dict[str, Any], Optional[int]) -> None
+        ancillary = []  # type: List[Tuple[int, int, array.array[int]]]
+        if descriptor is not None:
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
+        self.channel.sendmsg([json.dumps(message).encode()], ancillary)
+
+    def _lap(self, name):
+        # type: (str) -> None
+        now = time.monotonic()
+        self.seconds[name] = round(now - self._began, 3)
+        self._began = now
+
+    def _read_btf(self):
+        # type: () -> Btf
+        try:
+            return Btf.running_kernel()
+        except (OSError, ValueError) as error:
+            raise Refused("the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(error))
+
+    def _usable(self, btf):
+        # type: (Btf) -> Tuple[List[Dict[str, Any]], Dict[str, int]]
+        """Return the probes that this kernel can carry, and every constant of their C text; report the others."""
+        macros = dict(self.job["constants"])
+        usable = []  # type: List[Dict[str, Any]]
+        names = set()
+        for probe in self.job["probes"]:
+            reason, found = self._examine(probe, btf)
+            lacking = [name for name in probe["requires"] if name not in names]
+            if not reason and lacking:
+                reason = "needs {}, which can't run here".format(", ".join(lacking))
+            if reason:
+                self.send({"refused": probe["name"], "reason": reason})
+                continue
+            macros.update(found)
+            names.add(probe["name"])
+            usable.append(probe)
+        return usable, macros
+
+    def _examine(self, probe, btf):
+        # type: (Dict[str, Any], Btf) -> Tuple[str, Dict[str, int]]
+        """Return why a probe can't run ("" if it can), and its constants. Hooks the kernel lacks are taken out."""
+        macros = {}  # type: Dict[str, int]
+        for member in probe["members"]:
+            offsets = [offset for offset in map(btf.member_offset, member["paths"]) if offset is not None]
+            if offsets:
+                macros[member["macro"]] = offsets[0]
+            elif not member["optional"]:
+                return "this kernel has no {}".format(" or ".join(member["paths"])), {}
+        for enum, name in probe["enums"]:
+            value = btf.enum_value(enum, name)
+            if value is None:
+                return "this kernel's enum {} has no {}".format(enum, name), {}
+            macros[name.upper()] = value
+        kept = []
+        for hook in probe["hooks"]:
+            reason = self._examine_hook(hook, btf, macros)
+            if not reason:
+                kept.append(hook)
+            elif hook["optional"]:
+                self.send({"missing": probe["name"], "reason": reason})
+            else:
+                return reason, {}
+        probe["hooks"] = kept
+        return "", macros
+
+    def _examine_hook(self, hook, btf, macros):
+        # type: (Dict[str, Any], Btf, Dict[str, int]) -> str
+        if hook["type"] == "clock":
+            return "" if self.job["clock_cpus"] else "no CPU may carry a clock event (all are isolated or left out)"
+        found = []
+        for name in hook["tracepoints"]:
+            prototype = btf.tracepoint(name)
+            if prototype is None:
+                continue
+            arguments = prototype[1]
+            if arguments[: len(hook["args"])] != hook["args"]:
+                return "tracepoint {} has other arguments ({}) than those this version knows ({})".format(
+                    name, ", ".join(arguments), ", ".join(hook["args"])
+                )
+            macros[name.upper() + "__ARGS"] = len(arguments)
+            found.append(name)
+        if not found:
+            return "this kernel has no tracepoint {}".format(" or ".join(hook["tracepoints"]))
+        hook["tracepoints"] = found
+        return ""
+
+    def _compile(self, text, macros):
+        # type: (str, Dict[str, int]) -> Any
+        try:
+            from bcc import BPF
+        except ImportError as error:
+            raise Refused("bcc can't be imported by {}: {}".format(sys.executable, error))
+        flags = ["-D{}={}".format(name, value) for name, value in sorted(macros.items())]
+        try:
+            return BPF(text=text.encode(), cflags=flags + ["-Wno-macro-redefined", "-Wno-unknown-pragmas"])
+        except Exception as error:  # bcc raises plain Exception; the compiler's own words are on stderr
+            raise Refused("bcc could not compile the programs: {}".format(error))
+
+    def _hand_over_maps(self, module):
+        # type: (Any) -> None
+        self.maps = {}  # type: Dict[str, int]
+        for name, expected in self.job["maps"].items():
+            try:
+                table = module[name.encode()]
+            except KeyError:
+                continue  # of a probe that was left out
+            for problem in _differences(table.Leaf, expected):
+                raise Refused("layout of map {}: {}".format(name, problem))
+            self.maps[name] = table.map_fd
+            self.send({"map": name}, table.map_fd)
+        for name in self.job["plain_maps"]:
+            try:
+                descriptor = module[name.encode()].map_fd
+            except KeyError:
+                continue
+            self.maps[name] = descriptor
+            self.send({"map": name}, descriptor)
+
+    def _fill(self):
+        # type: () -> None
+        """Wait until the parent has filled the maps that programs read: they must not run before."""
+        self.send({"fill": True})
+        if self.channel.recv(16) != b"go":
+            raise Refused("the parent went away")
+
+    def _load(self, module, program, btf):
+        # type: (Any, source.Program, Btf) -> None
+        code = module.dump_func(program.name.encode())
+        prog_type, btf_id = syscalls.PROG_TYPE_RAW_TRACEPOINT, 0
+        if program.type == "clock":
+            prog_type = syscalls.PROG_TYPE_PERF_EVENT
+        elif program.type == "btf":
+            found = btf.tracepoint(program.tracepoints[0])
+            prog_type, btf_id = syscalls.PROG_TYPE_TRACING, found[0] if found else 0
+        try:
+            descriptor = syscalls.load_program(prog_type, code, program.name, btf_id)
+        except OSError as error:
+            raise Refused("the kernel refused program {}: {}".format(program.name, error.strerror))
+        self.send({"program": program.name, "probes": program.handlers}, descriptor)
+        try:
+            self._attach(program, descriptor)
+        except OSError as error:
+            raise Refused("program {} can't be attached: {}".format(program.name, error.strerror))
+
+    def _attach(self, program, descriptor):
+        # type: (source.Program, int) -> None
+        if program.type == "clock":
+            links = [syscalls.attach_clock(descriptor, cpu, program.hz) for cpu in self.job["clock_cpus"]]
+        elif program.type == "btf":
+            links = [syscalls.attach_raw_tracepoint(descriptor, None)]
+        else:
+            links = [syscalls.attach_raw_tracepoint(descriptor, name) for name in program.tracepoints]
+        for link in links:
+            self.send({"link": program.name}, link)
+            os.close(link)
+
+
+def _differences(leaf, expected):
+    # type: (Any, Dict[str, Any]) -> List[str]
+    """Compare what bcc compiled with the layout user space read from the same header."""
+    if ctypes.sizeof(leaf) != expected["size"]:
+        return ["{} bytes compiled, {} read from the header".format(ctypes.sizeof(leaf), expected["size"])]
+    return [
+        "{} at byte {} compiled, {} read from the header".format(field, getattr(leaf, field).offset, offset)
+        for field, offset in expected["fields"].items()
+        if hasattr(leaf, field) and getattr(leaf, field).offset != offset
+    ]
+
+
+def main():
+    # type: () -> None
+    syscalls.die_with_parent()
+    channel = socket.socket(fileno=int(sys.argv[2]))
+    loader = Loader(json.load(sys.stdin), channel)
+    try:
+        loader.run()
+    except Refused as error:
+        loader.send({"error": str(error)})
+    # Not exit(): bcc's own clean-up has nothing to do here, and LLVM's could only fail.
+    sys.stderr.flush()
+    os._exit(0)
