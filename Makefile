@@ -1,0 +1,66 @@
+# `make demo` and `make test` are each enough on a fresh machine: .ci/setup installs what is missing and says what.
+
+PYTHON := .venv/bin/python
+C_SOURCES = $(shell find bpf -name '*.[ch]')
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help demo test setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+
+help:
+	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
+	@echo 'make test     lint and the whole test suite; PYTEST="tests/unit -x" for a part of it'
+	@echo 'make lint     style, types, import order, generated docs'
+	@echo 'make format   format Python and C'
+	@echo 'make docs     write the generated docs'
+	@echo 'make wheel    build dist/foreshock-*.whl'
+	@echo 'make clean    remove what these made, .venv included'
+
+demo:
+	@.ci/setup demo
+	@$(PYTHON) -m tracer demo
+
+test: lint
+	@$(PYTHON) -m pytest $(PYTEST)
+
+setup:
+	@.ci/setup test
+
+# `make -k lint` goes on after a finding.
+lint: lint-style lint-types lint-c lint-imports lint-loader lint-docs
+
+lint-style: setup
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+lint-types: setup
+	$(PYTHON) -m mypy
+
+lint-c: setup
+	.venv/bin/clang-format --dry-run -Werror $(C_SOURCES)
+
+lint-imports: setup
+	.venv/bin/lint-imports --no-logo --no-cache
+
+# The loader runs under the distribution's Python, however old.
+lint-loader: setup
+	.venv/bin/vermin --target=3.6- --violations --no-tips --eval-annotations tracer/kernel/loader
+
+lint-docs: setup
+	$(PYTHON) docs/generate.py --check
+
+format: setup
+	$(PYTHON) -m ruff check --fix-only .
+	$(PYTHON) -m ruff format .
+	.venv/bin/clang-format -i $(C_SOURCES)
+
+docs: setup
+	$(PYTHON) docs/generate.py
+
+wheel: setup
+	rm -rf build
+	$(PYTHON) -m build --wheel --no-isolation
+	rm -rf build
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

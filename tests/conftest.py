@@ -1,0 +1,44 @@
+"""Shared by all tests: one variable turns every skip into a failure, so that CI can't lose a test unnoticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
+
+NO_SKIP = os.environ.get("FORESHOCK_NO_SKIP") == "1"
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The folder with pyproject.toml."""
+    return Path(__file__).parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A module that skips itself (importorskip, allow_module_level) never reaches makereport."""
+    return _refuse_skip((yield))
+
+
+def _refuse_skip(report: _Report) -> _Report:
+    # An expected failure is reported as skipped as well; it did run.
+    if NO_SKIP and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"FORESHOCK_NO_SKIP=1 and this was skipped: {reason}"
+    return report

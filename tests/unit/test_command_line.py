@@ -1,0 +1,134 @@
+"""The command line as a whole: verbs found without importing them, failures as one line and an exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import click
+import pytest
+
+import tracer.commands
+from tracer.commands import GROUPS, main, verbs
+from tracer.errors import RecordingError
+
+
+def foreshock(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tracer", *arguments], capture_output=True, text=True, **options)
+
+
+@pytest.fixture
+def verb(monkeypatch, tmp_path):
+    """Return a function that adds a verb ``shake`` whose body is the given function."""
+
+    def add(body):
+        (tmp_path / "shake.py").write_text('"""Shake the node.\n\nMore.\n"""\nGROUP = "Verify"\n')
+        monkeypatch.setattr(tracer.commands, "__file__", str(tmp_path / "__init__.py"))
+        module = types.ModuleType("tracer.commands.shake")
+        module.shake = click.command("shake")(body)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    return add
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    return exit_.value.code
+
+
+def raising(error):
+    def body():
+        raise error
+
+    return body
+
+
+def test_help_groups_the_verbs(verb, capsys):
+    verb(lambda: None)
+    assert run("--help") == 0
+    output = capsys.readouterr().out
+    assert "Verify:\n  shake    Shake the node\n" in output
+    assert "Investigate" not in output
+
+
+def test_every_verb_has_a_group_a_summary_and_a_command():
+    for verb in verbs().values():
+        assert verb.group in GROUPS
+        assert verb.summary
+        assert main.get_command(click.Context(main), verb.name) is not None
+
+
+def test_an_error_is_one_line_a_hint_and_its_exit_code(verb, capsys):
+    verb(raising(RecordingError("a\x1b[2J\nb: cut off", hint="record it again")))
+    assert run("shake") == RecordingError.exit_code
+    assert capsys.readouterr().err == "foreshock: error: a\\x1b[2J\\x0ab: cut off\nhint: record it again\n"
+
+
+def test_a_bug_is_one_line_and_its_traceback_on_demand(verb, capsys, monkeypatch):
+    monkeypatch.delenv("FORESHOCK_DEBUG", raising=False)
+    verb(raising(ZeroDivisionError("x")))
+    assert run("shake") == 70
+    error = capsys.readouterr().err
+    assert error.startswith("foreshock: bug: ZeroDivisionError: x; please report")
+    assert error.count("\n") == 1
+    monkeypatch.setenv("FORESHOCK_DEBUG", "1")
+    assert run("shake") == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_exits_130(verb, capsys):
+    verb(raising(KeyboardInterrupt()))
+    assert run("shake") == 130
+    assert capsys.readouterr().err == "foreshock: interrupted\n"
+
+
+def test_an_exit_code_that_a_verb_chose_stays(verb):
+    verb(lambda: click.get_current_context().exit(9))
+    assert run("shake") == 9
+
+
+def test_misuse_names_the_nearest_verb(verb, capsys):
+    verb(lambda: None)
+    assert run("shak") == 2
+    assert "did you mean 'shake'?" in capsys.readouterr().err
+    assert run("shake", "--no-such") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("foreshock: error: No such option")
+    assert error.endswith("hint: foreshock shake --help\n")
+
+
+def test_no_name_leads_out_of_the_folder():
+    assert run("../errors") == 2
+    assert run("_failures") == 2
+
+
+def test_a_full_disk_is_an_error_not_a_bug():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tracer", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+            [sys.executable, "-m", "tracer", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 5
+    assert done.stderr == "foreshock: error: can't write the output: No space left on device\n"
+
+
+def test_a_reader_that_leaves_is_no_failure():
+    endless = "import tracer.commands._failures as f\nwith f.failures():\n  while True: print('x' * 9999)"
+    writer = subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    writer.stdout.read(1)
+    writer.stdout.close()
+    assert writer.stderr.read() == b""
+    writer.stderr.close()
+    assert writer.wait(10) == 141
+
+
+def test_the_start_imports_nothing_it_does_not_need():
+    listing = "import sys, tracer.commands as c; c.verbs(); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pyroute2", "msgpack", "tracer.kernel", "tracer.analysis"} & set(modules)
+
+
+def test_version():
+    assert foreshock("--version").stdout == f"foreshock, version {tracer.__version__}\n"
