@@ -1,12 +1,14 @@
 """Write the generated docs, or say which are stale: ``python docs/generate.py [--check]``.
 
-docs/probes.md comes from the ``PROBE`` declarations, docs/cli.md from the verbs' help and the errors' exit codes.
+docs/probes.md comes from the ``PROBE`` declarations and their modules' docstrings, docs/cli.md from the verbs' help and the errors' exit codes.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -51,10 +53,15 @@ def _probe(probe: Probe) -> Iterator[str]:
     if probe.losses:
         yield "What it can miss, counted and shown:"
         yield _table(("loss", "means"), [(loss.reason, loss.help) for loss in probe.losses])
-    if probe.overhead:
-        yield f"**Overhead:** {_sentence(probe.overhead)}"
-    for caveat in probe.caveats:
-        yield f"**Caveat:** {_sentence(caveat)}"
+    yield from _notes(import_module(f"tracer.probes.{probe.name}").__doc__ or "")
+
+
+def _notes(docstring: str) -> Iterator[str]:
+    """Yield a module docstring's ``Overhead:`` and ``Caveat:`` paragraphs; each starts on a line of its own."""
+    for paragraph in re.split(r"\n\s*\n|\n(?=Overhead:|Caveat:)", docstring):
+        kind, colon, text = " ".join(paragraph.split()).partition(":")
+        if colon and kind in ("Overhead", "Caveat"):
+            yield f"**{kind}:** {_sentence(text.strip()).replace('``', '`')}"
 
 
 def _hook(hook: object) -> str:

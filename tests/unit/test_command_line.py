@@ -108,8 +108,6 @@ def test_a_full_disk_is_an_error_not_a_bug():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "tracer", "--help"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-            [sys.executable, "-m", "tracer", "--help"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
     assert done.returncode == 5
     assert done.stderr == "foreshock: error: can't write the output: No space left on device\n"
 
