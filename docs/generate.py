@@ -1,6 +1,7 @@
 """Write the generated docs, or say which are stale: ``python docs/generate.py [--check]``.
 
-docs/probes.md comes from the ``PROBE`` declarations and their modules' docstrings, docs/cli.md from the verbs' help and the errors' exit codes.
+docs/probes.md comes from the ``PROBE`` declarations and their modules' docstrings, docs/cli.md from the verbs' help
+and the errors' exit codes.
 """
 
 from __future__ import annotations
