@@ -11,8 +11,7 @@ helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
 {
 	struct cpu_stay *stay;
 
-	row->switches++;
-	stay = &row->stays[row->switches & (CPU_STAYS - 1)];
+	stay = &row->stays[(row->switches + 1) & (CPU_STAYS - 1)];
 	stay->started_ns = now;
 	stay->softirq_ns = row->softirq_ns;
 	stay->hardirq_ns = row->hardirq_ns;
@@ -20,6 +19,9 @@ helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
 	stay->tgid = read_kernel(next, u32, TASK_STRUCT__TGID);
 	((u64 *)stay->comm)[0] = read_kernel(next, u64, TASK_STRUCT__COMM);
 	((u64 *)stay->comm)[1] = read_kernel(next, u64, TASK_STRUCT__COMM + 8);
+	/* Last: a reader that sees the new number sees the whole stay. */
+	barrier();
+	row->switches++;
 }
 
 handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)

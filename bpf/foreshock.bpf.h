@@ -16,6 +16,8 @@
 #define handler static __attribute__((always_inline)) void
 #define helper static __attribute__((always_inline))
 
+#define barrier() asm volatile("" ::: "memory")
+
 /* An array that user space reads through mmap, without system calls. */
 #define MAPPED_ARRAY(layout, name, rows) BPF_F_TABLE("array", u32, struct layout, name, rows, F_MMAPABLE)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-__all__ = ["Tracepoint", "Vectors", "Clock", "Hook", "Member", "Map", "Table", "Events", "Loss", "Probe", "Column"]
+__all__ = ["VECTORS", "Tracepoint", "Vectors", "Clock", "Hook", "Member", "Map", "Table", "Events", "Loss", "Probe", "Column"]
 
 
 @dataclass(frozen=True)
@@ -17,17 +17,36 @@ class Tracepoint:
 
     ``args`` are the leading argument types as BTF spells them (``"struct task_struct *"``, ``"int"``,
     ``"bool"``); a kernel whose prototype starts otherwise is refused rather than misread.
-    An ``optional`` tracepoint may be missing: the probe runs without what it would add.
+    An ``optional`` tracepoint may be missing: the probe runs without what it would add. A handler that runs
+    ``everywhere`` follows tasks from CPU to CPU and is called on CPUs the user left out, too: it has to look
+    at ``row->untraced`` itself.
     """
 
     name: str
-    args: tuple[str, ...]
+    args: tuple[str, ...] = ()
     optional: bool = False
+    everywhere: bool = False
 
     @property
     def event(self) -> str:
         """The name without its system: ``sched_switch`` for ``sched:sched_switch``."""
         return self.name.partition(":")[2]
+
+
+#: Interrupts of x86 that never pass through irq_handler_entry; source: arch/x86/include/asm/trace/irq_vectors.h.
+VECTORS = (
+    "local_timer",
+    "reschedule",
+    "call_function",
+    "call_function_single",
+    "irq_work",
+    "x86_platform_ipi",
+    "spurious_apic",
+    "error_apic",
+    "threshold_apic",
+    "deferred_error_apic",
+    "thermal_apic",
+)
 
 
 @dataclass(frozen=True)
@@ -40,9 +59,16 @@ class Vectors:
     edge: Literal["entry", "exit"]
     optional: bool = True
 
+    everywhere: bool = False
+
     @property
     def event(self) -> str:
         return f"vector_{self.edge}"
+
+    @property
+    def tracepoints(self) -> tuple[str, ...]:
+        """The kernel's names, without the system."""
+        return tuple(f"{vector}_{self.edge}" for vector in VECTORS)
 
 
 @dataclass(frozen=True)
@@ -51,6 +77,7 @@ class Clock:
 
     hz: int
     optional: bool = False
+    everywhere: bool = False
 
     @property
     def event(self) -> str:
@@ -64,20 +91,27 @@ Hook = Tracepoint | Vectors | Clock
 class Member:
     """A kernel struct member, read at the running kernel's BTF offset.
 
-    ``Member("task_struct.on_rq")`` becomes ``-DTASK_STRUCT__ON_RQ=<bytes>``; a dotted path may go
-    through embedded structs. A missing ``optional`` member is left undefined: test it with ``#ifdef``.
+    ``Member("task_struct.on_rq")`` becomes ``-DTASK_STRUCT__ON_RQ=<bytes>``; a dotted path may go through
+    embedded structs. ``otherwise`` are paths to the same thing in other kernels; the constant is named for
+    ``path``. A missing ``optional`` member is left undefined: test it with ``#ifdef``.
     """
 
     path: str
+    otherwise: tuple[str, ...] = ()
     optional: bool = False
+
+    @property
+    def macro(self) -> str:
+        """The constant's name in C."""
+        return self.path.upper().replace(".", "__")
 
 
 @dataclass(frozen=True)
 class Map:
     """A memory-mapped array of ``struct <layout>``, one row per element of ``axes``.
 
-    ``axes`` multiply out to the number of rows: "cpu" is the number of possible CPUs, any other name is a
-    constant of ``bpf/<probe>.h``, lower-cased by the reader when it becomes a column (``SOFTIRQ_VECTORS``).
+    ``axes`` multiply out to the number of rows: "cpu" stands for the possible CPUs, any other name for a
+    constant of ``bpf/<probe>.h``. Maps without a table are listed too: the loader checks every layout.
     """
 
     name: str
@@ -100,7 +134,8 @@ class Table:
 
     ``by`` names the map's axes as columns, one per axis; an axis named "" is dropped (rows of it are told
     apart by ``keys``). ``histogram`` is a ``struct hist`` member. ``used`` is a key that is 0 in an unused row.
-    ``derive`` replaces the generic difference for tables that need more (see ``cpustate``).
+    ``derive(before, after, start_ns, end_ns)`` replaces the generic difference where a table needs more than
+    that: it gets two snapshots of the map and returns the rows and what it had to leave out.
     """
 
     name: str
@@ -113,15 +148,15 @@ class Table:
     histogram: str = ""
     used: str = ""
     columns: tuple[Column, ...] = ()
-    derive: Callable[..., np.ndarray] | None = None
+    derive: Callable[..., tuple[np.ndarray, Mapping[str, int]]] | None = None
 
 
 @dataclass(frozen=True)
 class Events:
     """Rare single events through the ring buffer; ``layout`` is their C struct, which starts with ``struct event``.
 
-    ``decode`` turns raw events (a structured array of the layout) into the table's rows. ``(events, names)``
-    where ``names`` resolves what only the node knows (cgroup paths, pids). Default: the layout as it is.
+    ``decode(events, names)`` turns them (a structured array of the layout) into the table's rows;
+    ``names`` answers what only the node knows: ``names.cgroup(id) -> bytes``, ``names.cgroup_of(pid) -> bytes``.
     """
 
     name: str
@@ -129,6 +164,11 @@ class Events:
     layout: str
     columns: tuple[Column, ...] = ()
     decode: Callable[..., np.ndarray] | None = None
+
+    @property
+    def macro(self) -> str:
+        """The constant that holds this event's kind: ``RUNQUEUE_WORST_EVENT`` for ``struct runqueue_worst``."""
+        return f"{self.layout.upper()}_EVENT"
 
 
 @dataclass(frozen=True)
@@ -147,6 +187,13 @@ class Probe:
 
     A probe without kernel code has ``source`` instead of hooks: the module ``tracer.kernel.sources.<source>``
     is polled once per interval.
+
+    ``plain_maps`` are maps read through system calls (hashes, stacks): the loader hands over descriptors only.
+    ``settings`` are integer constants of the C text with their defaults, ``enums`` kernel enumerators
+    (``("cgroup_subsys_id", "cpu_cgrp_id")`` becomes ``CPU_CGRP_ID``), ``filters`` those of "pid", "cgroup"
+    that the probe can apply, ``requires`` the probes whose handlers have to run before this one's,
+    ``aliases`` names of other tools that ask the same question. Cost and limits stand in the module's
+    docstring, under ``Overhead:`` and ``Caveat:``.
     """
 
     name: str
@@ -155,13 +202,12 @@ class Probe:
     tables: tuple[Table | Events, ...]
     hooks: tuple[Hook, ...] = ()
     members: tuple[Member, ...] = ()
+    enums: tuple[tuple[str, str], ...] = ()
     maps: tuple[Map, ...] = ()
+    plain_maps: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
-    settings: dict[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
     source: str = ""
     aliases: tuple[str, ...] = ()
-    overhead: str = ""
-    caveats: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)

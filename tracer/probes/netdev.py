@@ -3,7 +3,7 @@
 Overhead: nothing runs per packet. A read costs 0.2 ms with 5 devices and 0.5 ms with 200 (measured on a virtual
 AMD EPYC); RDMA ports are asked through sysfs, on real cards one firmware command per port counter.
 Caveat: RDMA traffic is seen only here, in the ports' counters, and by none of the packet-based probes.
-Caveat: RDMA ports' error counters are read every 10th interval: each costs a firmware command.
+Caveat: RDMA ports' error counters are read every 10th interval: most cost a firmware command each.
 Caveat: a device that appeared, went away or was reset within an interval has no row for it; losses count it.
 """
 

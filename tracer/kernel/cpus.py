@@ -1,0 +1,42 @@
+"""CPUs of this node: possible, online, isolated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["possible_count", "online", "undisturbed", "parse_list"]
+
+_SYS = Path("/sys/devices/system/cpu")
+
+
+def parse_list(text: str) -> list[int]:
+    """Return the CPUs of a kernel list such as ``"0-3,8"``. Raises ValueError for anything else."""
+    cpus: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        low, high = int(first), int(last or first)
+        if low > high or high >= 1 << 16:
+            raise ValueError(f"bad CPU range {part!r}")
+        cpus.update(range(low, high + 1))
+    return sorted(cpus)
+
+
+def possible_count() -> int:
+    """Return one more than the highest CPU number this kernel can ever have; per-CPU maps have so many rows."""
+    return max(parse_list((_SYS / "possible").read_text())) + 1
+
+
+def online() -> list[int]:
+    """Return the CPUs that are online now."""
+    return parse_list((_SYS / "online").read_text())
+
+
+def undisturbed() -> set[int]:
+    """Return the isolated and nohz_full CPUs: they get no clock event and no thread of ours."""
+    cpus: set[int] = set()
+    for name in ("isolated", "nohz_full"):
+        try:
+            cpus.update(parse_list((_SYS / name).read_text().replace("(null)", "")))
+        except OSError:
+            continue
+    return cpus

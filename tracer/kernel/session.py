@@ -1,0 +1,151 @@
+"""Attached probes: their live maps, their events, what they cost."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+import numpy as np
+
+from tracer import histogram
+from tracer.errors import ProbeUnavailableError
+from tracer.kernel.interpreter import find_interpreter
+from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes
+from tracer.kernel.loader import syscalls
+from tracer.kernel.loading import Loaded, LoaderError, run_loader
+from tracer.kernel.maps import MappedArray
+from tracer.kernel.ring import Ring
+from tracer.layouts import layout
+from tracer.probe import Events, Probe
+
+__all__ = ["Session", "attach"]
+
+
+class Session:
+    """Probes that are attached until ``close`` or the end of this process, however it ends."""
+
+    def __init__(self, probes: Sequence[Probe], options: Options, loaded: Loaded) -> None:
+        self.probes = [probe for probe in probes if probe.name not in loaded.refused]
+        self.refused = loaded.refused
+        self.missing = loaded.missing
+        self.seconds = loaded.seconds
+        self.options = options
+        self.shapes: dict[str, MapShape] = map_shapes(self.probes, options.cpu_count)
+        self._loaded = loaded
+        self._kinds = event_kinds(probes)
+        self._arrays: dict[str, MappedArray] = {}
+        for name, shape in self.shapes.items():
+            self._arrays[name] = MappedArray(loaded.maps.pop(name), shape.dtype, shape.rows)
+        self._ring = Ring(loaded.maps.pop("events"), RING_PAGES * mmap.PAGESIZE) if self._arrays else None
+
+    def array(self, name: str) -> np.ndarray:
+        """Return the live rows of a mapped array, shape ``(rows,)``."""
+        return self._arrays[name].rows
+
+    def descriptor(self, name: str) -> int:
+        """Return the descriptor of a plain map."""
+        return self._loaded.maps[name]
+
+    def events(self) -> Iterator[tuple[Probe, Events, np.ndarray]]:
+        """Yield what came through the ring since the last call, one structured array per kind of event."""
+        records: dict[int, list[bytes]] = {}
+        for record in self._ring.read() if self._ring else ():
+            records.setdefault(int.from_bytes(record[:4], "little"), []).append(record)
+        for kind, found in sorted(records.items()):
+            probe, table = self._kinds[kind]
+            dtype = layout(probe.name, table.layout)
+            # The ring pads records to 8 bytes: take the struct's own size of each.
+            yield probe, table, np.frombuffer(b"".join(item[: dtype.itemsize] for item in found), dtype=dtype)
+
+    def costs(self) -> dict[str, tuple[int, int, int]]:
+        """Return ``(run_time_ns, run_count, recursion_misses)`` per program since load; see ``syscalls``."""
+        return {name: syscalls.program_costs(program) for name, program in self._loaded.programs.items()}
+
+    def handlers(self, program: str) -> list[str]:
+        """Return the probes whose handlers run in ``program``."""
+        return self._loaded.handlers[program]
+
+    @property
+    def map_bytes(self) -> int:
+        """Kernel memory of all mapped arrays and the ring."""
+        return sum(array.size_bytes for array in self._arrays.values()) + (self._ring.size_bytes if self._ring else 0)
+
+    def close(self) -> None:
+        """Detach and free everything."""
+        self._loaded.close()
+        for array in self._arrays.values():
+            array.close()
+        self._arrays = {}
+        if self._ring:
+            self._ring.close()
+            self._ring = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def attach(probes: Sequence[Probe], options: Options) -> Session:
+    """Attach ``probes`` (in the order of ``job.ordered``, what they require included).
+
+    Probes this kernel can't carry are left out and listed in ``Session.refused`` with the reason. Raises
+    UnavailableError when nothing can run at all.
+    """
+    in_kernel = [probe for probe in probes if probe.hooks]
+    if not in_kernel:
+        return Session(probes, options, Loaded())
+    interpreter = find_interpreter()
+    try:
+        return _attach(probes, options, interpreter)
+    except LoaderError as error:
+        broken = _broken(in_kernel, options, interpreter)
+        if not broken or len(broken) == len(in_kernel):
+            raise
+        rest = [probe for probe in probes if not broken.keys() & {probe.name, *probe.requires}]
+        session = _attach(rest, options, interpreter)
+        dependents = {probe.name: str(error) for probe in probes if broken.keys() & set(probe.requires)}
+        session.refused.update({**dependents, **broken})
+        return session
+
+
+def _attach(probes: Sequence[Probe], options: Options, interpreter: str) -> Session:
+    shapes = map_shapes(probes, options.cpu_count)
+
+    def fill(maps: dict[str, int]) -> None:
+        import os
+
+        table = MappedArray(os.dup(maps["hist_edges_table"]), shapes["hist_edges_table"].dtype, 1)
+        table.rows.view("u1")[:] = np.frombuffer(histogram.kernel_table(), dtype="u1")
+        table.close()
+        if options.cpus is not None:
+            cpus = MappedArray(os.dup(maps["cpus"]), shapes["cpus"].dtype, options.cpu_count)
+            cpus.rows["untraced"] = [cpu not in options.cpus for cpu in range(options.cpu_count)]
+            cpus.close()
+
+    loaded = run_loader(job(probes, options), interpreter, fill)
+    if loaded.refused.keys() >= {probe.name for probe in probes}:
+        loaded.close()
+        name, reason = next(iter(loaded.refused.items()))
+        raise ProbeUnavailableError(f"{name}: {reason}.", hint="foreshock probes lists what can run here")
+    return Session(probes, options, loaded)
+
+
+def _broken(probes: Sequence[Probe], options: Options, interpreter: str) -> dict[str, str]:
+    """Find out which probes can't be loaded, each alone with what it requires: one must not cost the others."""
+    broken: dict[str, str] = {}
+    by_name = {probe.name: probe for probe in probes}
+    for probe in probes:
+        if broken.keys() & set(probe.requires):
+            continue
+        try:
+            _attach([*(by_name[name] for name in probe.requires), probe], options, interpreter).close()
+        except LoaderError as error:
+            broken[probe.name] = error.message
+        except ProbeUnavailableError:
+            continue
+    return broken

@@ -1,0 +1,91 @@
+"""Where each CPU's time goes: tasks, idle, softirqs, hard interrupts; disjoint, so the four add up to the interval.
+
+Measured from entry to exit, not sampled by the tick: softirq time over an idle CPU is seen.
+The other kernel probes build on this one's row per CPU (what runs, what is open, who ran last).
+
+Overhead: about 45 ns per context switch, 20 ns per softirq or interrupt, above an empty program.
+Caveat: a CPU that has not switched since the start shows nothing until its first switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tracer.probe import Column, Loss, Map, Member, Probe, Table, Tracepoint, Vectors
+
+_ROW = np.dtype([("cpu", "u4"), ("running_ns", "u8"), ("idle_ns", "u8"), ("softirq_ns", "u8"), ("hardirq_ns", "u8")])
+_PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
+
+
+def _derive(before: np.ndarray, after: np.ndarray, start_ns: int, end_ns: int) -> tuple[np.ndarray, Mapping[str, int]]:
+    """Difference two snapshots of ``cpus``, each extended by what is still running."""
+    rows = np.zeros(len(after), dtype=_ROW)
+    rows["cpu"] = np.arange(len(after))
+    earlier, later = _extended(before, start_ns), _extended(after, end_ns)
+    clamped = 0
+    for part in _PARTS:
+        difference = later[part] - earlier[part]
+        clamped += int((difference < 0).sum())
+        rows[part] = np.maximum(difference, 0)
+    return rows[after["switches"] > 0], {"clamped": clamped}
+
+
+def _extended(cpus: np.ndarray, now_ns: int) -> dict[str, np.ndarray]:
+    """Return the cumulated times, shape (cpus,), as they would be if everything open ended now."""
+    total = {part: cpus[part].astype("i8") for part in _PARTS}
+    stays = cpus["stays"][np.arange(len(cpus)), cpus["switches"] % cpus["stays"].shape[1]]
+    open_hardirq = _open_ns(cpus["hardirq_entered_ns"], now_ns)
+    total["hardirq_ns"] += open_hardirq
+    inside = total["hardirq_ns"] - cpus["softirq_hardirq_ns"].astype("i8")
+    open_softirq = _open_ns(cpus["softirq_entered_ns"], now_ns)
+    total["softirq_ns"] += np.maximum(np.where(open_softirq > 0, open_softirq - inside, 0), 0)
+    stolen = total["softirq_ns"] + total["hardirq_ns"] - (stays["softirq_ns"] + stays["hardirq_ns"]).astype("i8")
+    own = np.maximum(np.where(stays["started_ns"] > 0, _open_ns(stays["started_ns"], now_ns) - stolen, 0), 0)
+    idle = stays["pid"] == 0
+    total["idle_ns"] += np.where(idle, own, 0)
+    total["running_ns"] += np.where(idle, 0, own)
+    return total
+
+
+def _open_ns(since_ns: np.ndarray, now_ns: int) -> np.ndarray:
+    return np.where(since_ns > 0, np.maximum(now_ns - since_ns.astype("i8"), 0), 0)
+
+
+PROBE = Probe(
+    name="cpustate",
+    summary="where each CPU's time goes: tasks, idle, softirqs, hard interrupts",
+    tier="light",
+    hooks=(
+        Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *")),
+        Tracepoint("irq:softirq_entry", ("unsigned int",)),
+        Tracepoint("irq:softirq_exit", ("unsigned int",)),
+        Tracepoint("irq:irq_handler_entry", ("int", "struct irqaction *")),
+        Tracepoint("irq:irq_handler_exit", ("int", "struct irqaction *", "int")),
+        Vectors("entry"),
+        Vectors("exit"),
+    ),
+    members=(Member("task_struct.pid"), Member("task_struct.tgid"), Member("task_struct.comm")),
+    maps=(Map("cpus", "cpu_row", ("cpu",)),),
+    tables=(
+        Table(
+            "time",
+            help="time per CPU by what it did",
+            map="cpus",
+            by=("cpu",),
+            derive=_derive,
+            columns=(
+                Column("running_ns", "ns", "in tasks, without the interrupts inside"),
+                Column("idle_ns", "ns", "in the idle task, without the interrupts inside"),
+                Column("softirq_ns", "ns", "in softirqs, without the hard interrupts inside"),
+                Column("hardirq_ns", "ns", "in device interrupts and vectors"),
+            ),
+        ),
+    ),
+    losses=(
+        Loss("negative", "cpus", "negative", "differences below zero, not counted"),
+        Loss("unmatched", "cpus", "unmatched", "ends of softirqs or interrupts whose beginning was not seen"),
+        Loss("events_lost", "cpus", "events_lost", "single events dropped: the ring buffer was full"),
+    ),
+)
