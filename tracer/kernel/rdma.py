@@ -89,7 +89,8 @@ class RdmaPorts:
             elif row is not None:
                 rows.append(row)
         self._first = False
-        return (np.concatenate(rows) if rows else np.zeros(0, PORT)), losses
+        # Joined as bytes: numpy's concatenate compares the types field by field, every time.
+        return np.frombuffer(b"".join([row.tobytes() for row in rows]), PORT), losses
 
     def _present(self) -> dict[tuple[str, str], int]:
         """Return the inode of every port's folder: a port that was made anew has another one."""
@@ -133,11 +134,13 @@ class RdmaPorts:
             value = self._value(port, source) if slow or not source.slow else port.totals.get(column, _EMPTY)
             if value == _EMPTY:
                 continue
-            losses["saturated"] += bool(source.bits) and value == (1 << source.bits) - 1
+            if source.bits and value == (1 << source.bits) - 1:
+                losses["saturated"] += 1
             counted = value - port.totals.get(column, value)
             port.totals[column] = value
             back |= counted < 0
-            row[column] = max(counted, 0) * source.scale
+            if counted > 0:
+                row[column] = counted * source.scale
         losses["reset"] += back
         return None if back else row
 
@@ -166,7 +169,7 @@ class RdmaPorts:
 
     def _text(self, port: _Port, file: str) -> bytes:
         """Return a file's text without its newline, nothing when it can't be read; never tries such a file twice."""
-        folder = os.path.dirname(file)
+        folder = file.rpartition("/")[0]
         if file in port.unreadable or (folder and folder in port.unreadable):
             return b""
         try:

@@ -16,8 +16,8 @@ class Source:
     """One way to fill a column: the sum of ``files`` times ``scale``.
 
     ``bits`` is the counter's width where the InfiniBand specification lets it stick at its maximum (PortCounters;
-    the widths are those of drivers/infiniband/core/sysfs.c), 0 where it doesn't. ``slow`` counters are errors that
-    cost a firmware command each, so they are read every few intervals only.
+    the widths are those of drivers/infiniband/core/sysfs.c), 0 where it doesn't. ``slow`` counters are read every few
+    intervals only: errors that are rare, or that cost a firmware command each.
     """
 
     files: tuple[str, ...]
@@ -30,8 +30,8 @@ def _pma(file: str, bits: int, scale: int = 1, slow: bool = True) -> Source:
     return Source((f"counters/{file}",), scale, bits, slow)
 
 
-def _hw(*files: str) -> Source:
-    return Source(tuple(f"hw_counters/{file}" for file in files))
+def _hw(*files: str, slow: bool = False) -> Source:
+    return Source(tuple(f"hw_counters/{file}" for file in files), slow=slow)
 
 
 # By column, the sources in order of preference; the first that the port has is kept. The file names are those of
@@ -65,20 +65,20 @@ COLUMNS: dict[str, tuple[Source, ...]] = {
     "rx_dropped": (_hw("rx_drops"), _hw("rx_roce_discards"), _hw("ip4InDiscards", "ip6InDiscards")),
     "out_of_buffer": (_hw("out_of_buffer"),),
     "out_of_sequence": (_hw("out_of_sequence"), _hw("oos_drop_count")),
-    "duplicate_request": (_hw("duplicate_request"),),
+    "duplicate_request": (_hw("duplicate_request", slow=True),),
     "packet_seq_err": (_hw("packet_seq_err"), _hw("seq_err_naks_rcvd")),
-    "implied_nak_seq_err": (_hw("implied_nak_seq_err"),),
+    "implied_nak_seq_err": (_hw("implied_nak_seq_err", slow=True),),
     "local_ack_timeout_err": (_hw("local_ack_timeout_err"), _hw("retrans_timeout_events")),
     "rnr_nak_retry_err": (_hw("rnr_nak_retry_err"), _hw("rnr_naks_rcvd")),
-    "retries_exceeded": (_hw("req_transport_retries_exceeded"), _hw("max_retry_exceeded")),
-    "req_cqe_error": (_hw("req_cqe_error"),),
-    "resp_cqe_error": (_hw("resp_cqe_error"),),
+    "retries_exceeded": (_hw("req_transport_retries_exceeded", slow=True), _hw("max_retry_exceeded", slow=True)),
+    "req_cqe_error": (_hw("req_cqe_error", slow=True),),
+    "resp_cqe_error": (_hw("resp_cqe_error", slow=True),),
     "np_ecn_marked": (_hw("np_ecn_marked_roce_packets"), _hw("rx_ecn_marked_pkts"), _hw("RxECNMrkd")),
     "np_cnp_sent": (_hw("np_cnp_sent"), _hw("tx_cnp_pkts"), _hw("cnpSent")),
     "rp_cnp_handled": (_hw("rp_cnp_handled"), _hw("rx_cnp_pkts"), _hw("cnpHandled")),
     "rp_cnp_ignored": (_hw("rp_cnp_ignored"), _hw("cnpIgnored")),
     "retransmits": (_hw("roce_adp_retrans"), _hw("to_retransmits"), _hw("retrans_pkts")),
-    "retransmit_timeouts": (_hw("roce_adp_retrans_to"),),
-    "slow_restarts": (_hw("roce_slow_restart"),),
-    "rx_icrc_errors": (_hw("rx_icrc_encapsulated"),),
+    "retransmit_timeouts": (_hw("roce_adp_retrans_to", slow=True),),
+    "slow_restarts": (_hw("roce_slow_restart", slow=True),),
+    "rx_icrc_errors": (_hw("rx_icrc_encapsulated", slow=True),),
 }
