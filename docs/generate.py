@@ -17,7 +17,7 @@ import click
 import tracer.errors
 from tracer.commands import GROUPS, main, verbs
 from tracer.commands._failures import BROKEN_PIPE, BUG, INTERRUPTED
-from tracer.probe import Clock, Events, Probe, Table, Tracepoint
+from tracer.probe import Clock, Events, Hook, Probe, Table, Tracepoint, Vectors
 from tracer.probes import all_probes
 
 FOLDER = Path(__file__).parent
@@ -65,28 +65,29 @@ def _notes(docstring: str) -> Iterator[str]:
             yield f"**{kind}:** {_sentence(text.strip()).replace('``', '`')}"
 
 
-def _hook(hook: object) -> str:
+def _hook(hook: Hook) -> str:
     match hook:
         case Tracepoint():
             name = f"`{hook.name}`"
         case Clock():
             name = f"a clock at {hook.hz} Hz"
-        case _:
-            name = f"x86 interrupt vectors' {getattr(hook, 'edge', hook)}"
-    return f"{name} (optional)" if getattr(hook, "optional", False) else name
+        case Vectors():
+            name = f"`irq_vectors:*_{hook.edge}`"
+    return f"{name} (optional)" if hook.optional else name
 
 
 def _probe_table(probe: Probe, table: Table | Events) -> Iterator[str]:
     yield f"### {probe.name}.{table.name}"
-    rows = "One row per event" if isinstance(table, Events) else _rows_of(table)
-    yield f"{_sentence(table.help)} {rows}."
+    yield f"{_sentence(table.help)} {_rows_of(table)}".rstrip()
     if table.columns:
         yield _table(("column", "unit", "means"), [(f"`{c.name}`", c.unit, c.help) for c in table.columns])
 
 
-def _rows_of(table: Table) -> str:
-    by = [axis for axis in table.by if axis]
-    return f"One row per {', '.join(by)}" if by else "One row per thing seen"
+def _rows_of(table: Table | Events) -> str:
+    if isinstance(table, Events):
+        return "One row per event."
+    by = [axis for axis in table.by if axis] or list(table.keys)
+    return f"One row per {', '.join(by)}." if by else ""
 
 
 def cli_page() -> str:

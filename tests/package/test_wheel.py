@@ -56,7 +56,7 @@ def test_holds_exactly_the_packages_and_the_c_sources(wheel: Path, checkout: Pat
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = {Path(name).name for name in archive.namelist() if ".dist-info/licenses/" in name}
-    assert names == expected
+    assert names == expected, "pyproject.toml lists the packages"
     assert licences == {"LICENSE", "COPYING"}
 
 
