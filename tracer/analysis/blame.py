@@ -1,0 +1,150 @@
+"""Who held the CPU while others waited, summed over all long waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tracer.analysis.events import Tally
+from tracer.analysis.rows import numbers, texts
+
+__all__ = ["Blame", "Cause", "Held", "Holder"]
+
+Cause = Literal["hog", "crew", "crowd", "softirq", "hardirq", "idle", "unseen"]
+
+# Half of the waited time makes one holder "the" cause. Interrupts need less: they are never the task's own business.
+MAIN_SHARE = 0.5
+INTERRUPT_SHARE = 0.3
+IDLE_SHARE = 0.3
+SOFTIRQ_DELAY = 1  # softirq.worst's kind of a late start; 2 is a long run
+
+
+class Holder(NamedTuple):
+    """The task that held a CPU the longest during a wait."""
+
+    comm: str
+    pid: int
+    cgroup: str
+
+
+@dataclass
+class Held:
+    """What filled the waits of one CPU, in ns; ``holders`` is the longest holder of each wait."""
+
+    waits: int = 0
+    wait_ns: int = 0
+    task_ns: int = 0
+    softirq_ns: int = 0
+    hardirq_ns: int = 0
+    idle_ns: int = 0
+    covered_ns: int = 0
+    holder_ns: int = 0
+    own_cgroup_ns: int = 0
+    most_tasks: int = 0
+    holders: Tally[Holder] = field(default_factory=lambda: Tally(keep=256))
+    victims: Tally[tuple[str, str]] = field(default_factory=lambda: Tally(keep=256))
+    waited_on: Tally[int] = field(default_factory=lambda: Tally(keep=1024))
+
+    def share(self, ns: int) -> float:
+        """Return ``ns`` as a share of all the time waited."""
+        return min(1.0, ns / self.wait_ns) if self.wait_ns else 0.0
+
+    @property
+    def top(self) -> tuple[Holder, float]:
+        """The task that held the CPU longest over all waits, and its share of the waited time."""
+        for holder, ns in self.holders.items():
+            return holder, self.share(ns)
+        return Holder("", 0, ""), 0.0
+
+    @property
+    def crew(self) -> tuple[str, str, int, float]:
+        """The program (comm, cgroup) whose tasks together held the CPU longest, how many tasks, and their share."""
+        sums: dict[tuple[str, str], list[int]] = {}
+        for holder, ns in self.holders.items():
+            sums.setdefault((holder.comm, holder.cgroup), []).append(ns)
+        if not sums:
+            return "", "", 0, 0.0
+        (comm, cgroup), parts = max(sums.items(), key=lambda item: sum(item[1]))
+        return comm, cgroup, len(parts), self.share(sum(parts))
+
+    @property
+    def own_share(self) -> float:
+        """The share of the holders' time that was held by tasks of the victim's own cgroup."""
+        return self.own_cgroup_ns / self.holder_ns if self.holder_ns else 0.0
+
+    @property
+    def cause(self) -> Cause:
+        """What the waits were mostly about."""
+        if self.share(self.hardirq_ns) >= INTERRUPT_SHARE:
+            return "hardirq"
+        if self.share(self.softirq_ns) >= INTERRUPT_SHARE:
+            return "softirq"
+        if self.share(self.idle_ns) >= IDLE_SHARE:
+            return "idle"
+        if self.share(self.covered_ns) < MAIN_SHARE:
+            return "unseen"
+        if self.top[1] >= MAIN_SHARE:
+            return "hog"
+        _, _, tasks, share = self.crew
+        return "crew" if tasks > 1 and share >= MAIN_SHARE else "crowd"
+
+
+class Blame:
+    """Sums over ``runqueue.worst`` and ``softirq.worst``.
+
+    Attributes:
+        cpus: long waits by the CPU on which the waiting task ran at last, as ``runqueue.wait`` counts it.
+        vectors: late softirqs by (CPU, vector).
+    """
+
+    def __init__(self) -> None:
+        self.cpus: dict[int, Held] = {}
+        self.vectors: dict[tuple[int, int], Held] = {}
+
+    def add_softirqs(self, rows: np.ndarray) -> None:
+        """Add a window's late softirqs; long runs have no one to blame but their vector."""
+        late = rows[numbers(rows, "kind") == SOFTIRQ_DELAY]
+        columns = ("cpu", "vector", "duration_ns", "softirq_ns", "hardirq_ns", "pid")
+        names = zip(texts(late, "comm"), texts(late, "cgroup"), strict=True)
+        values = zip(*(numbers(late, column) for column in columns), strict=True)
+        for (cpu, vector, duration, softirq, hardirq, pid), (comm, cgroup) in zip(values, names, strict=True):
+            held = self.vectors.setdefault((int(cpu), int(vector)), Held())
+            task_ns = max(0, int(duration) - int(softirq) - int(hardirq))
+            held.waits += 1
+            held.wait_ns += int(duration)
+            held.covered_ns += int(duration)
+            held.softirq_ns += int(softirq)
+            held.hardirq_ns += int(hardirq)
+            if pid:
+                held.task_ns += task_ns
+                held.holders.add(Holder(comm, int(pid), cgroup), task_ns)
+            else:
+                held.idle_ns += task_ns
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add a window's long waits."""
+        names = ("wait_ns", "task_ns", "softirq_ns", "hardirq_ns", "idle_ns", "covered_ns", "holder_ns")
+        sums = {name: [int(value) for value in numbers(rows, name)] for name in names}
+        cpus = [int(cpu) for cpu in numbers(rows, "cpu")]
+        waited = [int(cpu) for cpu in numbers(rows, "waited_cpu")]
+        holders = zip(
+            texts(rows, "holder_comm"), numbers(rows, "holder_pid"), texts(rows, "holder_cgroup"), strict=True
+        )
+        victims = zip(texts(rows, "comm"), texts(rows, "cgroup"), strict=True)
+        tasks = numbers(rows, "holders")
+        for place, ((comm, pid, cgroup), victim) in enumerate(zip(holders, victims, strict=True)):
+            held = self.cpus.setdefault(cpus[place], Held())
+            one: dict[str, Any] = {name: values[place] for name, values in sums.items()}
+            held.waits += 1
+            for name, value in one.items():
+                setattr(held, name, getattr(held, name) + value)
+            held.most_tasks = max(held.most_tasks, int(tasks[place]))
+            held.victims.add(victim, one["wait_ns"])
+            held.waited_on.add(waited[place], one["wait_ns"])
+            if one["holder_ns"]:
+                held.holders.add(Holder(comm, int(pid), cgroup), one["holder_ns"])
+                # Two tasks without a known cgroup, or both in the root, say nothing about who shares with whom.
+                if cgroup == victim[1] and cgroup not in ("", "/"):
+                    held.own_cgroup_ns += one["holder_ns"]

@@ -1,0 +1,97 @@
+"""Judge each interval's length: on time, late, or one in which the whole node stood still."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal
+
+from tracer import histogram
+from tracer.analysis.rows import has
+from tracer.window import Window
+
+__all__ = ["Intervals", "Judgement"]
+
+Judgement = Literal["ok", "late", "paused"]
+
+# An agent at ordinary priority on a busy node is late by tens of ms; half an interval means that it did not run.
+LATE_FACTOR = 1.5
+# A node that stood still shows an interval that is longer on every table and has the events of a short one.
+PAUSE_FACTOR = 3.0
+PAUSE_LEAST_NS = 1_000_000_000
+_HISTORY = 64
+# Below half of the usual events per second the node did not just run on while the tracer was late.
+_ACTIVE_SHARE = 0.5
+_ENOUGH_EVENTS = 20
+
+
+class Intervals:
+    """The lengths of all intervals so far, in constant memory.
+
+    ``interval_ns`` is the intended length, 0 when unknown: then the median of those seen is taken.
+    """
+
+    def __init__(self, interval_ns: int = 0) -> None:
+        self.count = 0
+        self.late = 0
+        self.paused = 0
+        self.paused_ns = 0
+        self.longest_pause_ns = 0
+        self.gaps = 0
+        self.gap_ns = 0
+        self.start_ns = 0
+        self.end_ns = 0
+        self._intended_ns = interval_ns
+        self._lengths: deque[int] = deque(maxlen=_HISTORY)
+        self._activity: deque[float] = deque(maxlen=_HISTORY)
+
+    @property
+    def typical_ns(self) -> int:
+        """The usual length of an interval; 0 before the first."""
+        return self._intended_ns or (int(statistics.median(self._lengths)) if self._lengths else 0)
+
+    @property
+    def ns(self) -> int:
+        """From the start of the first interval to the end of the last."""
+        return self.end_ns - self.start_ns
+
+    def judge(self, windows: Sequence[Window]) -> Judgement:
+        """Count the interval that ``windows`` share, and say what it was."""
+        # "On every table": one late table alone is late reading, not a pause.
+        length = min(window.end_ns - window.start_ns for window in windows)
+        self._count(min(window.start_ns for window in windows), max(window.end_ns for window in windows))
+        events = _events(windows)
+        typical = self.typical_ns or length
+        judgement = self._judge(length, typical, events)
+        if judgement == "paused":
+            self.paused += 1
+            self.paused_ns += length
+            self.longest_pause_ns = max(self.longest_pause_ns, length)
+            return judgement
+        self.late += judgement == "late"
+        self._lengths.append(length)
+        if length > 0:
+            self._activity.append(events / length)
+        return judgement
+
+    def _judge(self, length: int, typical: int, events: int) -> Judgement:
+        if length > PAUSE_FACTOR * typical and length > typical + PAUSE_LEAST_NS:
+            usual = statistics.median(self._activity) if self._activity else 0.0
+            expected = usual * length
+            if expected < _ENOUGH_EVENTS or events < _ACTIVE_SHARE * expected:
+                return "paused"
+        return "late" if length > LATE_FACTOR * typical else "ok"
+
+    def _count(self, start_ns: int, end_ns: int) -> None:
+        if self.count == 0:
+            self.start_ns = start_ns
+        elif start_ns - self.end_ns > max(self.typical_ns, 1) / 2:
+            self.gaps += 1
+            self.gap_ns += start_ns - self.end_ns
+        self.count += 1
+        self.end_ns = max(self.end_ns, end_ns)
+
+
+def _events(windows: Sequence[Window]) -> int:
+    return sum(int(histogram.count(window.rows["slots"]).sum()) for window in windows if has(window.rows, "slots"))

@@ -1,0 +1,33 @@
+"""What was not seen, by probe and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["Losses"]
+
+
+class Losses:
+    """Sums of losses per probe and reason. A reason that was never watched is absent, which is not 0."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, dict[str, int]] = {}
+        self.measured: set[str] = set()
+        self.probes: set[str] = set()
+
+    def add(self, probe: str, losses: Mapping[str, int]) -> None:
+        """Add the losses of one window of ``probe``."""
+        self.probes.add(probe)
+        known = self.reasons.setdefault(probe, {})
+        for reason, number in losses.items():
+            known[reason] = known.get(reason, 0) + int(number)
+            self.measured.add(probe)
+
+    def total(self, probe: str) -> int | None:
+        """Return how much ``probe`` lost; None when that was not measured."""
+        return sum(self.reasons[probe].values()) if probe in self.measured else None
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Probes that say nothing about what they miss."""
+        return sorted(self.probes - self.measured)

@@ -1,0 +1,1 @@
+"""One rule per question: a pure function from a summary to an outcome."""

@@ -1,0 +1,124 @@
+"""Is a CPU full, and of what? Busy CPUs are what nodes are for; interrupts and imbalance are not."""
+
+from __future__ import annotations
+
+import statistics
+
+from tracer.analysis import thresholds
+from tracer.analysis.cpus import CpuTime, cpu_times, sampled_tasks
+from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
+from tracer.analysis.names import cpu_list, task
+from tracer.analysis.summary import Summary
+from tracer.units import percent
+
+__all__ = ["cpu_time"]
+
+
+def cpu_time(summary: Summary) -> Outcome:
+    """Judge ``cpustate.time``: interrupt share, saturation, imbalance."""
+    cpus = cpu_times(summary)
+    if not cpus:
+        return missing("where CPU time went: cpustate was not recorded")
+    findings = _interrupts(cpus) + _saturated(cpus, summary) + _imbalance(cpus)
+    busiest = max(cpus.values(), key=lambda one: one.busy)
+    mean = sum(one.busy for one in cpus.values()) / len(cpus)
+    return outcome(
+        findings,
+        f"CPU time: {percent(mean)} busy on average, busiest CPU {busiest.cpu} {percent(busiest.busy)}; interrupts at "
+        f"most {percent(max(one.interrupts for one in cpus.values()))} "
+        f"(normal: under {percent(thresholds.CPU_INTERRUPTS)})",
+    )
+
+
+def _interrupts(cpus: dict[int, CpuTime]) -> list[Finding]:
+    over = [one for one in cpus.values() if one.interrupts > thresholds.CPU_INTERRUPTS]
+    if not over:
+        return []
+    worst = max(over, key=lambda one: one.interrupts)
+    where = cpu_list(one.cpu for one in over)
+    return [
+        Finding(
+            rule="cpu.interrupts",
+            severity=Severity.WARNING,
+            subject=where,
+            what=(
+                f"{where}: interrupts took {percent(worst.interrupts)} of CPU {worst.cpu} (softirqs "
+                f"{percent(worst.softirq)}, hard interrupts {percent(worst.hardirq)}; normal: under "
+                f"{percent(thresholds.CPU_INTERRUPTS)})."
+            ),
+            who="Tasks on that CPU run that much slower, and no CPU quota or cgroup limits it.",
+            next="see softirqs and interrupt lines below; spread the queues or keep jobs off that CPU",
+            anchor="cpu-time",
+            value=worst.interrupts,
+            threshold=thresholds.CPU_INTERRUPTS,
+            unit="1",
+            values={"cpus": [one.cpu for one in over], "softirq": worst.softirq, "hardirq": worst.hardirq},
+        )
+    ]
+
+
+def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
+    full = [one for one in cpus.values() if one.busy > thresholds.CPU_BUSY]
+    if not full:
+        return []
+    worst = max(full, key=lambda one: one.busy)
+    where = cpu_list(one.cpu for one in full)
+    all_of_them = f"all {len(cpus)} CPUs" if len(full) == len(cpus) > 1 else where
+    return [
+        Finding(
+            rule="cpu.saturated",
+            severity=Severity.NOTE,
+            subject=where,
+            what=(
+                f"{where}: {'on ' + all_of_them + ' ' if all_of_them != where else ''}no idle time is left "
+                f"({percent(worst.busy)} busy; said above {percent(thresholds.CPU_BUSY)})."
+            ),
+            who=_by_whom(worst.cpu, summary),
+            next="harmless alone; together with long waits the job has too few CPUs",
+            anchor="cpu-time",
+            value=worst.busy,
+            threshold=thresholds.CPU_BUSY,
+            unit="1",
+            values={"cpus": [one.cpu for one in full]},
+        )
+    ]
+
+
+def _by_whom(cpu: int, summary: Summary) -> str:
+    sampled = sampled_tasks(summary, cpu)
+    if sampled:
+        names = ", ".join(f"{task(comm, pid)} {percent(share)}" for comm, pid, share in sampled)
+        return f"By samples, CPU {cpu} ran {names}."
+    held = summary.blame.cpus.get(cpu)
+    if held and held.top[1]:
+        holder, share = held.top
+        return f"During its long waits {task(holder.comm, holder.pid)} had CPU {cpu} for {percent(share)} of the time."
+    return "Which tasks ran was not sampled (oncpu was not recorded)."
+
+
+def _imbalance(cpus: dict[int, CpuTime]) -> list[Finding]:
+    # Two CPUs have no middle to be compared with.
+    if len(cpus) < 4:
+        return []
+    busiest = max(cpus.values(), key=lambda one: one.busy)
+    middle = statistics.median(one.busy for one in cpus.values())
+    if busiest.busy <= thresholds.CPU_BUSY or busiest.busy - middle <= thresholds.CPU_IMBALANCE:
+        return []
+    return [
+        Finding(
+            rule="cpu.imbalance",
+            severity=Severity.NOTE,
+            subject=f"CPU {busiest.cpu}",
+            what=(
+                f"CPU {busiest.cpu}: {percent(busiest.busy)} busy while half of the {len(cpus)} CPUs are below "
+                f"{percent(middle)} (said from a difference of {percent(thresholds.CPU_IMBALANCE)} on)."
+            ),
+            who="",
+            next="check affinity masks and interrupt affinity: work is pinned there",
+            anchor="cpu-time",
+            value=busiest.busy - middle,
+            threshold=thresholds.CPU_IMBALANCE,
+            unit="1",
+            values={"cpu": busiest.cpu, "median": middle},
+        )
+    ]

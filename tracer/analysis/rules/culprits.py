@@ -1,0 +1,121 @@
+"""Sentences on who held a CPU: one task, many of one program, a crowd, interrupts, nobody seen."""
+
+from __future__ import annotations
+
+from tracer.analysis.blame import Held
+from tracer.analysis.names import task
+from tracer.units import percent
+
+__all__ = ["culprit_key", "culprit_values", "next_step", "who_held"]
+
+
+def culprit_key(held: Held | None) -> tuple[object, ...]:
+    """Return what makes two CPUs the same story: the cause and its main actor."""
+    if held is None:
+        return ("unknown",)
+    if held.cause == "hog":
+        return ("hog", held.top[0])
+    if held.cause == "crew":
+        return ("crew", *held.crew[:2])
+    return (held.cause,)
+
+
+def who_held(held: Held | None, what: str = "waits") -> str:
+    """Return sentences on who held the CPU during the long ``what``."""
+    if held is None:
+        return f"Who held the CPU was not recorded for any of these {what}."
+    return f"{_actor(held, what)}{_relation(held)}{_victims(held)}"
+
+
+def next_step(held: Held | None) -> str:
+    """Return what to do about it."""
+    if held is None:
+        return "record longer: long waits with their holder are single events"
+    holder, _ = held.top
+    return {
+        "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; foreshock record --deep shows what it does",
+        "crew": f"give {_name(held.crew[0])} its own CPUs or fewer workers",
+        "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",
+        "softirq": "see softirqs and devices below; spread the queues' interrupts (RSS, RPS, affinity)",
+        "hardirq": "see interrupt lines below; spread or coalesce that line",
+        "idle": "check the hypervisor's steal time and the idle states allowed (cpuidle)",
+        "unseen": "foreshock record --deep samples what runs; on a virtual machine check steal time",
+    }[held.cause]
+
+
+def culprit_values(held: Held | None) -> dict[str, object]:
+    """Return the same facts for programs."""
+    if held is None:
+        return {"cause": "unknown"}
+    holder, share = held.top
+    return {
+        "cause": held.cause,
+        "holder_comm": holder.comm,
+        "holder_pid": holder.pid,
+        "holder_cgroup": holder.cgroup,
+        "holder_share": share,
+        "task_share": held.share(held.task_ns),
+        "softirq_share": held.share(held.softirq_ns),
+        "hardirq_share": held.share(held.hardirq_ns),
+        "idle_share": held.share(held.idle_ns),
+        "seen_share": held.share(held.covered_ns),
+        "own_cgroup_share": held.own_share,
+        "events": held.waits,
+    }
+
+
+def _actor(held: Held, what: str) -> str:
+    holder, share = held.top
+    name = task(holder.comm, holder.pid)
+    match held.cause:
+        case "hog":
+            return f"{name}{_cgroup(holder.cgroup)} held the CPU for {percent(share)} of the worst {what}."
+        case "crew":
+            comm, cgroup, tasks, together = held.crew
+            return (
+                f"{tasks} tasks called {_name(comm)}{_cgroup(cgroup)} together held the CPU for {percent(together)} of "
+                f"the worst {what}."
+            )
+        case "crowd":
+            longest = f" (the longest, {name}, for {percent(share)})" if share else ""
+            many = f", up to {held.most_tasks} of them during one" if held.most_tasks > 1 else ""
+            return f"A crowd, no single task: several took turns on the CPU{longest}{many}."
+        case "softirq":
+            return f"Softirqs took {percent(held.share(held.softirq_ns))} of the time of the worst {what}."
+        case "hardirq":
+            return f"Hard interrupts took {percent(held.share(held.hardirq_ns))} of the time of the worst {what}."
+        case "idle":
+            return (
+                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}: the wake-up came late "
+                "(halted virtual CPU, deep idle state), nobody held it."
+            )
+        case "unseen":
+            seen = percent(held.share(held.covered_ns))
+            return f"Only {seen} of the worst {what} is covered by the CPU's log: who held it is not known."
+
+
+def _relation(held: Held) -> str:
+    # Only meaningful when one cgroup is to blame and victims have a cgroup that can be compared.
+    if held.cause not in ("hog", "crew") or not any(cgroup not in ("", "/") for (_, cgroup), _ in held.victims.items()):
+        return ""
+    if held.own_share >= 0.5:
+        return " The waiting tasks are of its own cgroup: the job slows itself."
+    return " The waiting tasks are of other cgroups: a noisy neighbour."
+
+
+def _victims(held: Held) -> str:
+    sums: dict[str, int] = {}
+    for (comm, _), ns in held.victims.items():
+        sums[comm] = sums.get(comm, 0) + ns
+    ranked = sorted(sums, key=lambda comm: -sums[comm])
+    names = ", ".join(_name(comm) for comm in ranked[:3])
+    more = f" and {len(ranked) - 3} more" if len(ranked) > 3 else ""
+    return f" Waiting: {names}{more}." if names else ""
+
+
+def _cgroup(cgroup: str) -> str:
+    return f" (cgroup {cgroup})" if cgroup else ""
+
+
+def _name(comm: str) -> str:
+    return f'"{comm}"' if " " in comm or not comm.isprintable() else comm

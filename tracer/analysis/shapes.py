@@ -1,0 +1,55 @@
+"""How each table merges over time. docs/architecture.md lists the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tracer.analysis.merged import Shape
+
+__all__ = ["EVENTS", "SAMPLES", "SHAPES", "UNKNOWN", "TableName"]
+
+TableName = tuple[str, str]
+
+_LINK_COUNTERS = (
+    *("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "rx_missed", "rx_fifo", "rx_over", "rx_nohandler"),
+    *("tx_bytes", "tx_packets", "tx_dropped", "tx_errors", "tx_carrier", "carrier_changes"),
+)
+_PORT_COUNTERS = (
+    *("rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "out_of_buffer", "out_of_sequence", "packet_seq_err"),
+    *("tx_bytes", "tx_packets", "tx_discards", "tx_wait", "local_ack_timeout_err", "rnr_nak_retry_err"),
+    *("symbol_errors", "link_recovered", "link_downed", "integrity_errors", "retries_exceeded"),
+)
+
+SHAPES: Final[Mapping[TableName, Shape]] = {
+    ("runqueue", "wait"): Shape(keys=("cpu",)),
+    ("softirq", "delay"): Shape(keys=("cpu", "vector")),
+    ("softirq", "run"): Shape(keys=("cpu", "vector")),
+    ("hardirq", "run"): Shape(keys=("cpu", "irq", "name"), sums=("none_count", "none_ns")),
+    ("napi", "poll"): Shape(keys=("cpu", "device", "napi_id", "budget"), sums=("polls", "work", "full")),
+    ("cpustate", "time"): Shape(keys=("cpu",), sums=("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")),
+    ("cpustall", "stall"): Shape(keys=("cpu",)),
+    ("cpustall", "feed"): Shape(keys=("cpu",)),
+    ("netdev", "link"): Shape(
+        keys=("device",), sums=_LINK_COUNTERS, gauges=("driver", "state", "carrier", "speed_mbps", "rx_queues")
+    ),
+    ("netdev", "rdma"): Shape(
+        keys=("device", "port"), sums=_PORT_COUNTERS, gauges=("netdev", "link_layer", "state", "rate_mbps")
+    ),
+    ("agent", "cost"): Shape(
+        keys=("program",), sums=("run_count", "run_ns", "recursion_misses", "cpu_ns"), gauges=("resident_bytes",)
+    ),
+}
+
+# Tables of single events, by the column that says how bad one is.
+EVENTS: Final[Mapping[TableName, str]] = {
+    ("runqueue", "worst"): "wait_ns",
+    ("softirq", "worst"): "duration_ns",
+    ("cpustall", "stalls"): "duration_ns",
+}
+
+# Tables of samples: only their weight per task is summed here, stacks belong to the report.
+SAMPLES: Final = frozenset({("oncpu", "samples"), ("offcpu", "samples")})
+
+# A table of a probe that is newer than this code: one series per CPU when it holds a histogram.
+UNKNOWN: Final = Shape(keys=("cpu",))

@@ -1,0 +1,109 @@
+"""Everything known about a run so far, built window by window in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracer.analysis.blame import Blame
+from tracer.analysis.events import Tally, Worst
+from tracer.analysis.intervals import Intervals
+from tracer.analysis.losses import Losses
+from tracer.analysis.merged import Group, Merged
+from tracer.analysis.rows import has, numbers, texts
+from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, UNKNOWN, TableName
+from tracer.window import Window
+
+__all__ = ["Summary"]
+
+
+class Summary:
+    """A run, live or replayed, in numbers.
+
+    An interval in which the node stood still (a paused VM) says nothing about latency: its histograms, events and
+    CPU times are left out and ``intervals`` says how many were. Counters of devices and losses are kept.
+
+    Attributes:
+        intervals: lengths, pauses, gaps.
+        losses: by probe and reason.
+        blame: who held the CPU during long waits, by CPU.
+        worst: the worst single events by table.
+        samples: weight per (pid, comm) by table of stack samples; ``sample_cpus`` per (cpu, pid, comm).
+    """
+
+    def __init__(self, interval_ns: int = 0) -> None:
+        self.intervals = Intervals(interval_ns)
+        self.losses = Losses()
+        self.blame = Blame()
+        self.worst: dict[TableName, Worst] = {}
+        self.samples: dict[TableName, Tally[tuple[int, str]]] = {}
+        self.sample_cpus: dict[TableName, Tally[tuple[int, int, str]]] = {}
+        self._tables: dict[TableName, Merged] = {}
+        self._seen: set[TableName] = set()
+
+    def add(self, window: Window) -> None:
+        """Add one window that stands alone. Windows of one interval belong together: see ``add_interval``."""
+        self.add_interval([window])
+
+    def add_interval(self, windows: Sequence[Window]) -> None:
+        """Add the windows of one interval. An empty interval is none."""
+        if not windows:
+            return
+        paused = self.intervals.judge(windows) == "paused"
+        for window in windows:
+            name = (window.probe, window.table)
+            self._seen.add(name)
+            self.losses.add(window.probe, window.losses)
+            if not (paused and _is_timing(window)):
+                self._add(name, window)
+
+    def table(self, probe: str, table: str) -> Merged | None:
+        """Return a merged table; None when it was not recorded."""
+        return self._tables.get((probe, table))
+
+    def events(self, probe: str, table: str) -> Worst | None:
+        """Return a table's worst events; None when it was not recorded."""
+        return self.worst.get((probe, table))
+
+    def seen(self, probe: str) -> bool:
+        """Return whether any table of ``probe`` was recorded."""
+        return any(name[0] == probe for name in self._seen)
+
+    def histograms(self) -> dict[TableName, Merged]:
+        """Return every recorded table that holds a histogram, also of probes unknown here."""
+        return {name: merged for name, merged in self._tables.items() if "slots" in merged.columns}
+
+    def counted(self, probe: str) -> int:
+        """Return how many values the histograms of ``probe`` hold: what its losses are compared with."""
+        tables = (merged for name, merged in self.histograms().items() if name[0] == probe)
+        return sum(merged.total().statistics.count for merged in tables)
+
+    def cost(self) -> dict[str, Group]:
+        """Return ``agent.cost`` by program; empty when it was not recorded."""
+        merged = self.table("agent", "cost")
+        return {str(key): group for (key,), group in merged.groups("program").items()} if merged else {}
+
+    def _add(self, name: TableName, window: Window) -> None:
+        if name in EVENTS:
+            self.worst.setdefault(name, Worst(EVENTS[name])).add(window.rows)
+            if name == ("runqueue", "worst"):
+                self.blame.add(window.rows)
+            elif name == ("softirq", "worst"):
+                self.blame.add_softirqs(window.rows)
+        elif name in SAMPLES:
+            self._add_samples(name, window)
+        elif name in SHAPES or has(window.rows, "slots"):
+            shape = SHAPES.get(name, UNKNOWN)
+            self._tables.setdefault(name, Merged(shape)).add(window.rows, window.end_ns - window.start_ns)
+
+    def _add_samples(self, name: TableName, window: Window) -> None:
+        tasks = self.samples.setdefault(name, Tally())
+        cpus = self.sample_cpus.setdefault(name, Tally())
+        columns = (numbers(window.rows, column) for column in ("cpu", "pid", "weight"))
+        for cpu, pid, weight, comm in zip(*columns, texts(window.rows, "comm"), strict=True):
+            tasks.add((int(pid), comm), int(weight))
+            cpus.add((int(cpu), int(pid), comm), int(weight))
+
+
+def _is_timing(window: Window) -> bool:
+    name = (window.probe, window.table)
+    return name in EVENTS or name in SAMPLES or has(window.rows, "slots") or name == ("cpustate", "time")

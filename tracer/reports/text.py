@@ -1,0 +1,112 @@
+"""The summary as text: the verdict first, then the numbers, at the end what was lost and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracer.analysis.cost import own_cost
+from tracer.analysis.finding import Finding, Severity
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+from tracer.analysis.verdict import Verdict
+from tracer.reports.escape import printable
+from tracer.reports.layout import Style, table, wrap
+from tracer.reports.sections import SECTIONS
+from tracer.units import MISSING, clip, count, duration, memory, moment, percent
+
+__all__ = ["cost_line", "losses_line", "render", "verdict_lines"]
+
+# Signs for those who see no colour, words for those who don't know the signs.
+_SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.NOTE: "- "}
+_COLORS = {Severity.CRITICAL: ("bold", "red"), Severity.WARNING: ("bold", "yellow"), Severity.NOTE: ("bold",)}
+_LEAST_WIDTH = 80
+_PROSE_WIDTH = 110  # longer lines of prose are hard to read however wide the terminal is
+
+
+def render(
+    summary: Summary, verdict: Verdict, source: Source, *, title: str = "", width: int = 80, color: bool = False
+) -> list[str]:
+    """Return the whole summary as lines of at most ``width`` (at least 80) cells."""
+    width, style = max(width, _LEAST_WIDTH), Style(color)
+    lines = [*heading(summary, source, title, width, style), "", *verdict_lines(verdict, width, style)]
+    for make in SECTIONS:
+        section = make(summary, source)
+        if section is not None:
+            lines += [
+                "",
+                style(clip(section.title, width), "bold"),
+                *table(section.columns, section.rows, width, style),
+            ]
+            lines += [style(f"  {section.more}", "dim")] if section.more else []
+    lines += ["", *wrap(losses_line(summary), width, "LOSSES  ", "        ")]
+    return [*lines, *wrap(cost_line(summary), width, "COST    ", "        ")]
+
+
+def heading(summary: Summary, source: Source, title: str, width: int, style: Style) -> list[str]:
+    """Return who, where and when."""
+    seen = summary.intervals
+    start, end = source.unix_ns(seen.start_ns), source.unix_ns(seen.end_ns)
+    parts = [source.host or "unknown host", f"Linux {source.kernel}" if source.kernel else ""]
+    parts += [f"{source.cpus} CPUs" if source.cpus else "", f"boot {source.boot_id[:8]}" if source.boot_id else ""]
+    parts += [title]
+    when = [f"{moment(start)} to {moment(end)}" if start == start else "wall-clock time unknown", duration(seen.ns)]
+    when += [f"{count(seen.count)} intervals of {duration(seen.typical_ns)}"]
+    first = clip(printable(" · ".join(filter(None, parts))), width)
+    return [style(first, "bold"), *wrap(" · ".join(when), width)]
+
+
+def verdict_lines(verdict: Verdict, width: int, style: Style) -> list[str]:
+    """Return the verdict: headline, findings, what is normal, what was not seen."""
+    width = min(width, _PROSE_WIDTH)
+    severity = verdict.severity
+    head = f"VERDICT  {verdict.headline}"
+    lines = [style(head, *(_COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)))]
+    for finding in verdict.findings:
+        lines += ["", *_finding(finding, width, style)]
+    lines += _list("Normal", verdict.normal, width, style)
+    return lines + _list("Not seen", verdict.missing, width, style)
+
+
+def losses_line(summary: Summary) -> str:
+    """Return what was lost, by probe. 0 only where it was measured."""
+    parts = []
+    for probe in sorted(summary.losses.measured):
+        reasons = [f"{reason} {count(number)}" for reason, number in summary.losses.reasons[probe].items() if number]
+        parts.append(f"{probe} {', '.join(reasons)}" if reasons else f"{probe} 0")
+    if summary.losses.unmeasured:
+        parts.append(f"not measured for {', '.join(summary.losses.unmeasured)}")
+    return "; ".join(parts) or "not measured"
+
+
+def cost_line(summary: Summary) -> str:
+    """Return the tracer's own cost."""
+    cost = own_cost(summary)
+    if cost is None:
+        return "not measured (agent.cost was not recorded)"
+    programs = f"kernel programs {percent(cost.program_share)} of one CPU"
+    dearest = max(cost.programs, key=lambda one: one.run_ns, default=None)
+    if dearest is not None and dearest.run_ns:
+        programs += f" (most: {dearest.program}, {duration(dearest.ns_per_run)} a run)"
+    elif cost.program_share != cost.program_share:
+        programs = "kernel programs not measured"
+    process = f"process {percent(cost.agent_share)}" if cost.agent_share == cost.agent_share else f"process {MISSING}"
+    return f"{programs}; {process}, {memory(cost.resident_bytes)} resident"
+
+
+def _finding(finding: Finding, width: int, style: Style) -> list[str]:
+    where, _, rest = finding.what.partition(":")
+    lines = wrap(f"{where}:{rest}" if rest else finding.what, width, f" {_SIGNS[finding.severity]} ", "    ")
+    lines[0] = style(lines[0], *_COLORS[finding.severity])
+    if finding.who:
+        lines += wrap(finding.who, width, "    ", "    ")
+    after = f"next: {finding.next} (docs/reading.md#{finding.anchor})"
+    return [*lines, *(style(line, "dim") for line in wrap(after, width, "    ", "          "))]
+
+
+def _list(title: str, sentences: Sequence[str], width: int, style: Style) -> list[str]:
+    if not sentences:
+        return []
+    lines = ["", f"{title}:"]
+    for sentence in sentences:
+        lines += wrap(sentence, width, "  - ", "    ")
+    return [style(line, "dim") for line in lines]
