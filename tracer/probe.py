@@ -186,7 +186,8 @@ class Probe:
     """One probe: a name in ``bpf/<name>.h``, ``bpf/<name>.bpf.c``, ``tracer/probes/<name>.py`` and its test.
 
     A probe without kernel code has ``source`` instead of hooks: the module ``tracer.kernel.sources.<source>``
-    is polled once per interval.
+    is polled once per interval. A probe whose tables are no differences of mapped arrays names a ``reader``,
+    the module ``tracer.kernel.readers.<reader>``.
 
     ``plain_maps`` are maps read through system calls (hashes, stacks): the loader hands over descriptors only.
     ``settings`` are integer constants of the C text with their defaults, ``enums`` kernel enumerators
@@ -210,4 +211,5 @@ class Probe:
     filters: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
     source: str = ""
+    reader: str = ""
     aliases: tuple[str, ...] = ()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 
-__all__ = ["Window", "NO_LOSSES"]
-
-NO_LOSSES: Mapping[str, int] = MappingProxyType({})
+__all__ = ["Window"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Window:
     start_ns: int
     end_ns: int
     rows: np.ndarray
-    losses: Mapping[str, int] = field(default=NO_LOSSES)
+    losses: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:

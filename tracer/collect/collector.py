@@ -1,0 +1,153 @@
+"""Collect an interval: every map once, every event, every source; windows out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+
+from tracer.collect.snapshots import Snapshots, member
+from tracer.collect.tables import table_rows
+from tracer.kernel.session import Session
+from tracer.probe import Events, Probe, Table
+from tracer.window import Window
+
+__all__ = ["Collector", "Names"]
+
+_Read = Mapping[str, tuple[np.ndarray, Mapping[str, int]]]
+
+
+class Names(Protocol):
+    """What only the node knows about ids in events."""
+
+    def cgroup(self, cgroup_id: int) -> bytes: ...
+
+    def cgroup_of(self, pid: int) -> bytes: ...
+
+
+class _Polled(Protocol):
+    def read(self, now_ns: int) -> _Read: ...
+
+    def close(self) -> None: ...
+
+
+class Collector:
+    """Makes windows out of a session. The first call of ``collect`` covers the time since construction."""
+
+    def __init__(self, session: Session, names: Names, settings: Mapping[str, object] | None = None) -> None:
+        self._session = session
+        self._names = names
+        self._maps = {name: Snapshots(session.array(name), _used(session, name)) for name in _tabled(session)}
+        self._polled = {probe.name: _polled(session, probe, dict(settings or {})) for probe in session.probes}
+        for snapshots in self._maps.values():
+            snapshots.take()
+        for polled in self._polled.values():
+            if polled:
+                polled.read(time.monotonic_ns())
+        self._start_ns = time.monotonic_ns()
+
+    def collect(self) -> list[Window]:
+        """Return the windows of the interval that ends now, one per table of every probe."""
+        for snapshots in self._maps.values():
+            snapshots.take()
+        events = self._events()
+        end_ns = time.monotonic_ns()
+        windows = [window for probe in self._session.probes for window in self._windows(probe, events, end_ns)]
+        self._start_ns = end_ns
+        return windows
+
+    def pause(self) -> None:
+        """Let readers end what must not last a whole long interval (the kernel's accounting)."""
+        for polled in self._polled.values():
+            pause = getattr(polled, "pause", None)
+            if pause:
+                pause(time.monotonic_ns())
+
+    def close(self) -> None:
+        """Close readers and sources; the session is the caller's."""
+        for polled in self._polled.values():
+            if polled:
+                polled.close()
+
+    def _windows(self, probe: Probe, events: dict[tuple[str, str], np.ndarray], end_ns: int) -> list[Window]:
+        polled = self._polled[probe.name]
+        if polled:
+            return [
+                Window(probe.name, table, self._start_ns, end_ns, rows, losses)
+                for table, (rows, losses) in polled.read(end_ns).items()
+            ]
+        windows = []
+        losses = self._losses(probe)
+        for table in probe.tables:
+            # A probe's losses are told once, with its first table.
+            window = self._window(probe, table, events, end_ns, losses if table is probe.tables[0] else {})
+            windows.append(window)
+        return windows
+
+    def _window(
+        self,
+        probe: Probe,
+        table: Table | Events,
+        events: dict[tuple[str, str], np.ndarray],
+        end_ns: int,
+        losses: Mapping[str, int],
+    ) -> Window:
+        if isinstance(table, Events):
+            rows = events.get((probe.name, table.name))
+            if rows is None:
+                rows = _empty(probe, table, self._names)
+            return Window(probe.name, table.name, self._start_ns, end_ns, rows, losses)
+        snapshots = self._maps[table.map]
+        if table.derive:
+            more: Mapping[str, int]
+            rows, more = table.derive(snapshots.before, snapshots.after, snapshots.start_ns, snapshots.end_ns)
+            losses = {**losses, **more}
+        else:
+            rows = table_rows(table, self._session.shapes[table.map], snapshots)
+        return Window(probe.name, table.name, snapshots.start_ns, snapshots.end_ns, rows, losses)
+
+    def _events(self) -> dict[tuple[str, str], np.ndarray]:
+        return {
+            (probe.name, table.name): table.decode(raw, self._names) if table.decode else raw
+            for probe, table, raw in self._session.events()
+        }
+
+    def _losses(self, probe: Probe) -> dict[str, int]:
+        losses: dict[str, int] = {}
+        for loss in probe.losses:
+            snapshots = self._maps[loss.map]
+            before, after = (member(rows, loss.field) for rows in (snapshots.before, snapshots.after))
+            losses[loss.reason] = losses.get(loss.reason, 0) + int((after - before).sum(dtype="u8"))
+        return losses
+
+
+def _empty(probe: Probe, table: Events, names: Names) -> np.ndarray:
+    from tracer.layouts import layout
+
+    none = np.zeros(0, dtype=layout(probe.name, table.layout))
+    return table.decode(none, names) if table.decode else none
+
+
+def _tabled(session: Session) -> set[str]:
+    """Return the maps that tables or losses are read from."""
+    names = {table.map for probe in session.probes for table in probe.tables if isinstance(table, Table) and table.map}
+    return names | {loss.map for probe in session.probes for loss in probe.losses}
+
+
+def _used(session: Session, name: str) -> str:
+    """Return the member that tells rows of a map in use, if every table of the map has the same."""
+    tables = [table for probe in session.probes for table in probe.tables if isinstance(table, Table)]
+    used = {table.used for table in tables if table.map == name}
+    return used.pop() if len(used) == 1 else ""
+
+
+def _polled(session: Session, probe: Probe, settings: dict[str, object]) -> _Polled | None:
+    polled: _Polled | None = None
+    if probe.source:
+        polled = import_module(f"tracer.kernel.sources.{probe.source}").Source(settings)
+    elif probe.reader:
+        polled = import_module(f"tracer.kernel.readers.{probe.reader}").Reader(session, probe)
+    return polled

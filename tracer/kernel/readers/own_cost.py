@@ -1,0 +1,90 @@
+"""The cost of foreshock's own programs and process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tracer.kernel.loader import syscalls
+from tracer.kernel.session import Session
+from tracer.probe import Probe
+
+__all__ = ["Reader"]
+
+_ROW = np.dtype(
+    [
+        ("program", "S32"),
+        ("run_count", "u8"),
+        ("run_ns", "u8"),
+        ("sampled_ns", "u8"),
+        ("recursion_misses", "u8"),
+        ("cpu_ns", "u8"),
+        ("resident_bytes", "u8"),
+        ("map_bytes", "u8"),
+    ]
+)
+
+_SAMPLE_EVERY_NS = 60_000_000_000
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Reader:
+    """Differences of the kernel's ``bpf_prog_info``, sampled, and of this process's CPU time."""
+
+    def __init__(self, session: Session, probe: Probe) -> None:
+        self._session = session
+        self._cpu_ns = time.process_time_ns()
+        self._costs = session.costs()
+        self._sampling_since_ns = 0
+        self._next_sample_ns = 0
+        self._sampled_ns = 0
+        self._stats = -1
+
+    def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
+        """Return the table ``cost``; run times only if the accounting was on in this interval."""
+        sampled_ns = self._stop(now_ns)
+        costs = self._session.costs()
+        rows = np.zeros(len(costs) + 1, dtype=_ROW)
+        for row, (program, after) in zip(rows, costs.items(), strict=False):
+            before = self._costs[program]
+            run_ns, run_count, misses = (new - old for new, old in zip(after, before, strict=True))
+            row["program"], row["recursion_misses"] = program.encode(), max(misses, 0)
+            if sampled_ns:
+                row["run_count"], row["run_ns"], row["sampled_ns"] = max(run_count, 0), max(run_ns, 0), sampled_ns
+        self._costs = costs
+        cpu_ns = time.process_time_ns()
+        rows[-1]["program"], rows[-1]["cpu_ns"] = b"agent", cpu_ns - self._cpu_ns
+        rows[-1]["resident_bytes"] = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE
+        rows[-1]["map_bytes"] = self._session.map_bytes
+        self._cpu_ns = cpu_ns
+        if now_ns >= self._next_sample_ns:
+            self._start(now_ns)
+        return {"cost": (rows, {})}
+
+    def pause(self, now_ns: int) -> None:
+        """End the sample early: no interval needs more than a second of it."""
+        if self._stats >= 0:
+            os.close(self._stats)
+            self._stats = -1
+            self._sampled_ns = now_ns - self._sampling_since_ns
+
+    def close(self) -> None:
+        self.pause(time.monotonic_ns())
+
+    def _start(self, now_ns: int) -> None:
+        self._next_sample_ns = now_ns + _SAMPLE_EVERY_NS
+        self._sampled_ns = 0
+        try:
+            self._stats = syscalls.enable_stats()
+        except OSError:
+            return  # before v5.8, or without the capability: no run times, and the output says so
+        self._sampling_since_ns = now_ns
+
+    def _stop(self, now_ns: int) -> int:
+        self.pause(now_ns)
+        sampled_ns, self._sampled_ns = self._sampled_ns, 0
+        return sampled_ns
