@@ -13,7 +13,8 @@ from array import array
 __all__ = ["Ethtool"]
 
 SIOCETHTOOL = 0x8946
-ETHTOOL_GDRVINFO, ETHTOOL_GRINGPARAM, ETHTOOL_GCHANNELS, ETHTOOL_GLINKSETTINGS = 0x03, 0x10, 0x3C, 0x4C
+ETHTOOL_GDRVINFO, ETHTOOL_GCOALESCE, ETHTOOL_GRINGPARAM = 0x03, 0x0E, 0x10
+ETHTOOL_GCHANNELS, ETHTOOL_GLINKSETTINGS = 0x3C, 0x4C
 _IFREQ = struct.Struct("16sP16x")
 _SPEED_UNKNOWN = 0xFFFFFFFF
 
@@ -63,6 +64,23 @@ class Ethtool:
             return None
         names = ("rx_max", "tx_max", "other_max", "combined_max", "rx", "tx", "other", "combined")
         return dict(zip(names, struct.unpack_from("=8I", answer, 4), strict=True))
+
+    def coalesce(self, device: bytes) -> dict[str, int] | None:
+        """Return how long the card waits before it interrupts: ``struct ethtool_coalesce``."""
+        answer = self._ask(device, ETHTOOL_GCOALESCE, 92)
+        if answer is None:
+            return None
+        rx_usecs, rx_frames, _, _, tx_usecs, tx_frames, _, _, _, rx_adaptive, tx_adaptive = struct.unpack_from(
+            "=11I", answer, 4
+        )
+        return {
+            "rx_usecs": rx_usecs,
+            "rx_frames": rx_frames,
+            "rx_adaptive": rx_adaptive,
+            "tx_usecs": tx_usecs,
+            "tx_frames": tx_frames,
+            "tx_adaptive": tx_adaptive,
+        }
 
     def _ask(self, device: bytes, command: int, size: int, mask_words: int = 0) -> bytes | None:
         question = array("B", bytes(size))
