@@ -177,6 +177,9 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 	u64 word = take_wait(pid);
 	u64 wait_ns;
 
+	/* Left out by the user; the wait is over all the same. */
+	if (row->untraced)
+		return;
 	if (!word) {
 		if (runqueue_wanted(task))
 			waits->unmatched++;

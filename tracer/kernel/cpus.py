@@ -1,10 +1,10 @@
-"""CPUs of this node: possible, online, isolated."""
+"""CPUs and processes of this node: which there are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["possible_count", "online", "undisturbed", "parse_list"]
+__all__ = ["possible_count", "online", "undisturbed", "parse_list", "process_exists"]
 
 _SYS = Path("/sys/devices/system/cpu")
 
@@ -40,3 +40,12 @@ def undisturbed() -> set[int]:
         except OSError:
             continue
     return cpus
+
+
+def process_exists(pid: int) -> bool:
+    """Return whether ``pid`` is a running process (and not just a thread of one)."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return False
+    return f"\nTgid:\t{pid}\n" in status

@@ -7,13 +7,15 @@ process holds the descriptors, and no longer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -59,8 +61,7 @@ def run_loader(
     """
     loaded = Loaded()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    # bcc puts the working directory first on its include path: an empty folder that only we can write to.
-    with ours, tempfile.TemporaryDirectory(prefix="foreshock-") as folder, tempfile.TemporaryFile() as words:
+    with ours, _empty_folder() as folder, tempfile.TemporaryFile() as words:
         child = _start(job, interpreter, theirs, folder, words)
         theirs.close()
         try:
@@ -78,6 +79,24 @@ def run_loader(
                 child.kill()
                 child.wait()
     return loaded
+
+
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[str]:
+    """Give the child an empty working directory of our own: bcc puts it first on its include path.
+
+    It always has the same name, so that a killed process leaves nothing new behind.
+    """
+    folder = Path("/run/foreshock")
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o755, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
+            if not any(folder.iterdir()):
+                yield str(folder)
+                return
+    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
+        yield other
 
 
 _HINT = "foreshock doctor tells what this node lacks; FORESHOCK_DEBUG=1 shows the loader's whole output"

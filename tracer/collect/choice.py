@@ -1,0 +1,71 @@
+"""Which probes run: what the user named must, what ``auto`` picks may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tracer.errors import UsageError
+from tracer.kernel.job import ordered
+from tracer.probe import Probe
+from tracer.probes import all_probes, find_probe
+
+__all__ = ["Choice", "choose"]
+
+#: Recorded with everything else: what foreshock costs belongs to every result.
+_ALWAYS = ("agent",)
+
+
+@dataclass
+class Choice:
+    """Probes in the order in which their handlers run, and the names the user insisted on.
+
+    ``left_out`` are probes that ``auto`` dropped, with the reason.
+    """
+
+    probes: list[Probe]
+    named: set[str]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
+    """Read ``--probes``: names and aliases between commas, or ``auto`` for the light ones (``deep``: all).
+
+    ``filters`` are the filters in use, of "pid", "cgroup", "cpus". Raises UsageError for an unknown name and for a
+    named probe that can't apply a filter.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise UsageError("--probes names no probe.", hint="foreshock probes lists them; --probes auto takes the usual ones")
+    named = [find_probe(name) for name in wanted if name != "auto"]
+    chosen = dict.fromkeys(probe.name for probe in named)
+    if "auto" in wanted or deep:
+        picked = (probe for probe in all_probes().values() if probe.tier == "light" and "auto" in wanted or deep)
+        chosen.update(dict.fromkeys(probe.name for probe in picked if probe.tier == "light" or deep))
+    left_out: dict[str, str] = {}
+    insisted = {probe.name for probe in named}
+    for name in [*chosen]:
+        reason = _objection(all_probes()[name], filters)
+        if reason and name in insisted:
+            raise UsageError(f"{name} {reason}.", hint="leave the filter or the probe out")
+        if reason:
+            left_out[name] = reason
+            del chosen[name]
+    every = all_probes()
+    return Choice(ordered((every[name] for name in (*chosen, *_ALWAYS)), every), insisted, left_out)
+
+
+_REASONS = {
+    "pid": "can't be limited to a process: what it counts belongs to no task",
+    "cgroup": "can't be limited to a cgroup: what it counts belongs to no task",
+    "cpus": "can't be limited to CPUs: its counters are the devices' own",
+}
+
+
+def _objection(probe: Probe, filters: Iterable[str]) -> str:
+    """Return why a probe can't apply a filter; "" if it can apply all of them."""
+    for name in filters:
+        able = bool(probe.hooks) if name == "cpus" else name in probe.filters
+        if not able and probe.name not in _ALWAYS:
+            return _REASONS[name]
+    return ""

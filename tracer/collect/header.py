@@ -1,0 +1,59 @@
+"""What a recording says about itself before the first interval."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tracer
+from tracer.kernel.fingerprint import read_fingerprint
+from tracer.kernel.session import Session
+from tracer.probe import Probe
+
+__all__ = ["describe", "recording_header"]
+
+
+def recording_header(session: Session, interval_ns: int, filters: Mapping[str, str]) -> dict[str, Any]:
+    """Return the header: who recorded what where, as plain values; ``docs/recording-format.md`` lists the keys."""
+    fingerprint = read_fingerprint()
+    kernel = fingerprint.get("kernel")
+    boot_id = kernel.get("boot_id", "") if isinstance(kernel, dict) else ""
+    return {
+        "tool": "foreshock",
+        "version": tracer.__version__,
+        "host": os.uname().nodename,
+        "kernel": os.uname().release,
+        "architecture": os.uname().machine,
+        "boot_id": boot_id,
+        "cpus": session.options.cpu_count,
+        "interval_ns": interval_ns,
+        "clock_offset_ns": time.time_ns() - time.monotonic_ns(),
+        "filters": dict(filters),
+        "probes": describe(session.probes),
+        "refused": dict(session.refused),
+        "missing": [list(item) for item in session.missing],
+        "fingerprint": fingerprint,
+    }
+
+
+def describe(probes: Sequence[Probe]) -> list[dict[str, Any]]:
+    """Return the probes' declarations as plain values: what each table holds, in which units."""
+    return [
+        {
+            "name": probe.name,
+            "summary": probe.summary,
+            "tier": probe.tier,
+            "settings": dict(probe.settings),
+            "tables": [
+                {
+                    "name": table.name,
+                    "help": table.help,
+                    "columns": [[column.name, column.unit, column.help] for column in table.columns],
+                }
+                for table in probe.tables
+            ],
+        }
+        for probe in probes
+    ]

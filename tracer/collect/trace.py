@@ -1,0 +1,144 @@
+"""A running trace: probes attached, intervals as they end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tracer.collect.choice import choose
+from tracer.collect.collector import Collector
+from tracer.collect.header import recording_header
+from tracer.errors import ProbeUnavailableError, UsageError
+from tracer.kernel import cpus
+from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.job import Options
+from tracer.kernel.session import attach
+from tracer.window import Window
+
+__all__ = ["Request", "Trace"]
+
+#: The kernel's accounting of BPF run time is on no longer than this at a time.
+_ACCOUNTING_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to trace, as the command line says it. ``cpus`` is a kernel list such as "0-3,8"."""
+
+    probes: str = "auto"
+    deep: bool = False
+    interval_ns: int = 1_000_000_000
+    pid: int | None = None
+    cgroup: str | None = None
+    cpus: str | None = None
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The filters in use, by name."""
+        given = {"pid": self.pid, "cgroup": self.cgroup, "cpus": self.cpus}
+        return {name: str(value) for name, value in given.items() if value is not None}
+
+
+class Trace:
+    """Attaches on construction, detaches on ``close``; iterate over ``intervals``.
+
+    ``notes`` are sentences the user should see: probes left out and why.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._names = CgroupNames()
+        choice = choose(request.probes, deep=request.deep, filters=request.filters)
+        self._session = attach(choice.probes, _options(request, self._names))
+        try:
+            self._insist(choice.named)
+            self._collector = Collector(self._session, self._names)
+        except BaseException:
+            self._session.close()
+            raise
+        self.began_ns = time.monotonic_ns()
+        left_out = {**choice.left_out, **self._session.refused}
+        self.notes = [f"{name} left out: {reason}" for name, reason in left_out.items()]
+        self.notes += [f"{name} runs without a part: {reason}" for name, reason in self._session.missing]
+        self.seconds = self._session.seconds
+
+    def header(self) -> dict[str, Any]:
+        """Return the recording header of this trace; reading the fingerprint takes up to 150 ms."""
+        return recording_header(self._session, self.request.interval_ns, self.request.filters)
+
+    def intervals(self, stop: threading.Event, duration_ns: int | None = None) -> Iterator[list[Window]]:
+        """Yield the windows of each interval as it ends, until ``stop`` is set or ``duration_ns`` is over.
+
+        The last interval may be shorter. One that is missed by more than its length is not caught up.
+        """
+        interval_ns = self.request.interval_ns
+        end_ns = self.began_ns + duration_ns if duration_ns else None
+        due_ns = self.began_ns + interval_ns
+        while not stop.is_set():
+            if end_ns is not None:
+                due_ns = min(due_ns, end_ns)
+            self._wait(stop, due_ns)
+            yield self._collector.collect()
+            now_ns = time.monotonic_ns()
+            if end_ns is not None and now_ns >= end_ns:
+                return
+            missed = max(0, now_ns - due_ns) // interval_ns
+            due_ns += (1 + missed) * interval_ns
+
+    def close(self) -> None:
+        """Detach everything."""
+        self._collector.close()
+        self._session.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _insist(self, named: set[str]) -> None:
+        for name in sorted(named & self._session.refused.keys()):
+            raise ProbeUnavailableError(
+                f"{name}: {self._session.refused[name]}.", hint="--probes auto goes on with those that can run"
+            )
+
+    def _wait(self, stop: threading.Event, due_ns: int) -> None:
+        left = (due_ns - time.monotonic_ns()) / 1e9
+        if left > _ACCOUNTING_SECONDS and not stop.wait(_ACCOUNTING_SECONDS):
+            self._collector.pause()
+        stop.wait(max(0.0, (due_ns - time.monotonic_ns()) / 1e9))
+
+
+def _options(request: Request, names: CgroupNames) -> Options:
+    online = cpus.online()
+    chosen: frozenset[int] | None = None
+    if request.cpus is not None:
+        try:
+            chosen = frozenset(cpus.parse_list(request.cpus))
+        except ValueError:
+            raise UsageError(f"--cpus {request.cpus!r} is no list of CPUs.", hint="for example --cpus 0-3,8") from None
+        if not chosen & set(online):
+            raise UsageError(f"--cpus {request.cpus}: none of them is online.", hint=f"online: {_shown(online)}")
+    clock = [cpu for cpu in online if cpu not in cpus.undisturbed() and (chosen is None or cpu in chosen)]
+    constants: dict[str, int] = {"CGROUP_V1": 1} if names.version == 1 else {}
+    if request.pid is not None:
+        constants["FILTER_TGID"] = _existing(request.pid)
+    if request.cgroup is not None:
+        constants["FILTER_CGROUP"] = names.id_of(request.cgroup)
+    return Options(cpus.possible_count(), clock, chosen, constants)
+
+
+def _existing(pid: int) -> int:
+    if not cpus.process_exists(pid):
+        raise UsageError(f"--pid {pid}: no such process.", hint="give the id of a running process, not of a thread")
+    return pid
+
+
+def _shown(numbers: list[int]) -> str:
+    return f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])

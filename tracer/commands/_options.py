@@ -1,0 +1,51 @@
+"""Options that several verbs share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["DURATION", "tracing_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+
+
+class _Duration(click.ParamType):
+    """A length of time with its unit, as integer nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", str(value).strip())
+        if match is None or float(match.group(1)) == 0:
+            self.fail(f"{value!r} is no duration: say for example 500ms, 30s, 5m, 1h", param, ctx)
+        return int(float(match.group(1)) * _UNITS[match.group(2)])
+
+
+DURATION = _Duration()
+
+
+def tracing_options(command: _Command) -> _Command:
+    """Add what to trace: probes, depth, interval, filters."""
+    for option in (
+        click.option("--cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8."),
+        click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
+        click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
+        click.option("--interval", type=DURATION, default="1s", show_default=True, help="Length of one window."),
+        click.option("--deep", is_flag=True, help="Also the deep probes: stacks, per-task; costs more."),
+        click.option(
+            "--probes",
+            default="auto",
+            show_default=True,
+            metavar="A,B",
+            help="Probes by name ('foreshock probes' lists them), or auto: every light one that can run here.",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,65 @@
+"""Trace this node into a recording, then say what stands out.
+
+Everything that runs later (summary, top, reports) reads the recording: nothing is lost by recording first.
+"""
+
+from __future__ import annotations
+
+import click
+
+from tracer.commands._options import DURATION, tracing_options
+from tracer.commands._stopping import stopping
+
+GROUP = "Investigate"
+ORDER = 1
+
+
+@click.command()
+@click.option("-o", "--output", default="foreshock-%h-%t.fsk", show_default=True, metavar="FILE.fsk",
+              help="Where to; %h is the host's name, %t the UTC time.")  # fmt: skip
+@click.option("--for", "duration", type=DURATION, help="How long, for example 30s; default: until Ctrl-C.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--quiet", is_flag=True, help="No progress and no summary; errors only.")
+@tracing_options
+def record(
+    output: str,
+    duration: int | None,
+    overwrite: bool,
+    quiet: bool,
+    probes: str,
+    deep: bool,
+    interval: int,
+    pid: int | None,
+    cgroup: str | None,
+    cpus: str | None,
+) -> None:
+    """Trace this node into a recording, then say what stands out.
+
+    \b
+    foreshock record --for 30s                   every light probe, 30 seconds
+    foreshock record --deep --pid 4711           stacks of one process as well
+    srun foreshock record -o /shared/%h-%t.fsk   one file per node
+    """
+    # Not at the top: `foreshock record --help` needs neither numpy nor the kernel side.
+    from tracer.collect.trace import Request, Trace
+    from tracer.commands._progress import Progress
+    from tracer.commands._results import print_summary
+    from tracer.recording import RecordingWriter, expand_path
+
+    path = expand_path(output)
+    request = Request(probes, deep, interval, pid, cgroup, cpus)
+    progress = Progress(enabled=not quiet)
+    with stopping() as stop:
+        progress.say("attaching…")
+        with Trace(request) as trace:
+            header = trace.header()
+            with RecordingWriter(path, header, overwrite=overwrite) as writer:
+                for note in trace.notes:
+                    progress.note(note)
+                for windows in trace.intervals(stop, duration):
+                    writer.write(windows)
+                    progress.interval(windows, duration)
+        progress.end()
+    if not quiet:
+        print_summary(path)
+        click.echo(f"recording: {path}")
