@@ -126,11 +126,11 @@ def _options(request: Request, names: CgroupNames) -> Options:
         if not chosen & set(online):
             raise UsageError(f"--cpus {request.cpus}: none of them is online.", hint=f"online: {_shown(online)}")
     clock = [cpu for cpu in online if cpu not in cpus.undisturbed() and (chosen is None or cpu in chosen)]
-    constants: dict[str, int] = {"CGROUP_V1": 1} if names.version == 1 else {}
+    constants: dict[str, int] = {"CGROUP_V1": 1} if names.is_v1 else {}
     if request.pid is not None:
         constants["FILTER_TGID"] = _existing(request.pid)
     if request.cgroup is not None:
-        constants["FILTER_CGROUP"] = names.id_of(request.cgroup)
+        constants["FILTER_CGROUP"] = _group(request.cgroup, names)
     return Options(cpus.possible_count(), clock, chosen, constants)
 
 
@@ -138,6 +138,13 @@ def _existing(pid: int) -> int:
     if not cpus.process_exists(pid):
         raise UsageError(f"--pid {pid}: no such process.", hint="give the id of a running process, not of a thread")
     return pid
+
+
+def _group(path: str, names: CgroupNames) -> int:
+    cgroup_id = names.id_of(path)
+    if not cgroup_id:
+        raise UsageError(f"--cgroup {path}: no such cgroup.", hint="give the path as /proc/PID/cgroup shows it")
+    return cgroup_id
 
 
 def _shown(numbers: list[int]) -> str:
