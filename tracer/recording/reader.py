@@ -1,0 +1,210 @@
+"""Read a recording one interval at a time, up to where it ends, was cut off or is damaged."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from tracer.errors import RecordingError
+from tracer.recording.codec import FrameDecoder
+from tracer.recording.frames import PREAMBLE, Frame, FrameCut, Kind, check_preamble, read_frame
+from tracer.recording.paths import shown
+from tracer.window import Window
+
+__all__ = ["Recording", "RecordingReader", "read_recording"]
+
+
+class RecordingReader:
+    """A recording to iterate over: one ``list[Window]`` per interval; a context manager.
+
+    Memory is bounded whatever the file holds: one interval at a time, at most about 64 MB of it.
+    A file can be iterated again, a pipe once. These say, after an iteration, how it ended:
+
+    Attributes:
+        header: the map that the writer was given.
+        intervals: whole intervals read.
+        truncated: None when the closing frame was reached; else the recording was cut off, and this many bytes
+            of a partial frame were left over (0 when it was cut between two frames, as by SIGKILL).
+        damage: "" or where and why reading stopped before the end.
+        skipped: frames of kinds that a later minor version added.
+        warning: "" or all of that as one line, for every consumer to print.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open ``path`` ("-" is standard input) and read its header. Raises RecordingError."""
+        self.path = path
+        self._name = "standard input" if path == "-" else shown(path)
+        self._file = _open(path, self._name)
+        self.header: dict[str, Any] = {}
+        self.intervals = 0
+        self.truncated: int | None = 0  # until the closing frame is seen, it was cut off
+        self.damage = ""
+        self.skipped = 0
+        self._offset = 0
+        self._started = False
+        try:
+            self._seekable = path != "-" and self._file.seekable()
+            self._read_header()
+        except RecordingError as error:
+            self.close()
+            raise RecordingError(f"{self._name}: {error.message}", hint=error.hint) from None
+        except OSError as error:
+            self.close()
+            raise RecordingError(f"{self._name} can't be read: {error.strerror}.", hint=_CHECK) from None
+        self._first = self._offset
+
+    def __enter__(self) -> RecordingReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.path != "-":
+            self._file.close()
+
+    def __iter__(self) -> Iterator[list[Window]]:
+        """Yield each interval. Raises RecordingError when the recording is damaged before its first interval."""
+        if self._started:
+            if not self._seekable:
+                raise RecordingError(f"{self._name} can be read only once.", hint="save it to a file first")
+            self._restart()
+        self._started = True
+        decoder = FrameDecoder()
+        while True:
+            try:
+                windows = self._next_interval(decoder)
+            except FrameCut as cut:
+                self.truncated = cut.left
+                return
+            except RecordingError as error:
+                self._stop(error.message)
+                return
+            except OSError as error:
+                self._stop(f"{error.strerror}.")
+                return
+            if windows is None:
+                return
+            self.intervals += 1
+            yield windows
+            del windows  # else two intervals were in memory while the next is read
+
+    @property
+    def warning(self) -> str:
+        """Say in one line what is missing from what was read; "" when nothing is."""
+        parts = []
+        if self.damage:
+            parts.append(self.damage)
+        elif self.truncated is not None:
+            left = f", {_count(self.truncated, 'byte')} left over" if self.truncated else " between two intervals"
+            parts.append(f"{self._name} was cut off after {_count(self.intervals, 'interval')}{left}.")
+        if self.skipped:
+            parts.append(f"{_count(self.skipped, 'frame')} of a later foreshock version skipped.")
+        return " ".join(parts)
+
+    def _restart(self) -> None:
+        self._file.seek(self._first)
+        self._offset = self._first
+        self.intervals, self.truncated, self.damage, self.skipped = 0, 0, "", 0
+
+    def _read_header(self) -> None:
+        check_preamble(_read_exactly(self._file, len(PREAMBLE)))
+        self._offset = len(PREAMBLE)
+        try:
+            frame = self._next_frame()
+        except FrameCut:
+            frame = None
+        if frame is None:
+            raise RecordingError("cut off before its header.", hint="nothing of it can be read; record again")
+        if frame.kind != Kind.HEADER:
+            raise RecordingError("damaged: its header is missing.", hint="nothing of it can be read; record again")
+        self.header = FrameDecoder().header(frame)
+
+    def _next_interval(self, decoder: FrameDecoder) -> list[Window] | None:
+        """Return the next interval, None at the end, closing frame or not."""
+        while True:
+            start = self._offset
+            frame = self._next_frame()
+            if frame is None:
+                return None
+            try:
+                if frame.kind == Kind.WINDOWS:
+                    return decoder.windows(frame)
+                if frame.kind == Kind.END:
+                    decoder.end(frame)
+                    break
+                if frame.kind == Kind.HEADER:
+                    raise RecordingError("a second header.")
+            except RecordingError:
+                self._offset = start  # a failure is reported where its frame starts
+                raise
+            self.skipped += 1
+        self.truncated = None
+        if self._file.read(1):
+            raise RecordingError("bytes follow the closing frame.")
+        return None
+
+    def _next_frame(self) -> Frame | None:
+        frame = read_frame(self._file.read)
+        if frame is not None:
+            self._offset += frame.size
+        return frame
+
+    def _stop(self, why: str) -> None:
+        self.damage = (
+            f"{self._name} is damaged at byte {self._offset}, after {_count(self.intervals, 'good interval')}: {why}"
+        )
+        if not self.intervals and self.truncated is not None:
+            raise RecordingError(self.damage, hint="nothing of it can be read; copy it again or record again") from None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A whole recording in memory: what ``RecordingReader`` reads, and how that ended."""
+
+    header: dict[str, Any]
+    intervals: list[list[Window]]
+    truncated: int | None
+    damage: str
+    warning: str
+
+
+def read_recording(path: str | os.PathLike[str]) -> Recording:
+    """Read a small recording whole; iterate over a ``RecordingReader`` for one of any size. Raises RecordingError."""
+    with RecordingReader(path) as reader:
+        intervals = list(reader)
+        return Recording(reader.header, intervals, reader.truncated, reader.damage, reader.warning)
+
+
+_CHECK = "check the path and its permissions"
+
+
+def _open(path: str | os.PathLike[str], name: str) -> BinaryIO:
+    try:
+        if path == "-":
+            return sys.stdin.buffer
+        return open(path, "rb")
+    except AttributeError:
+        # Python has no sys.stdin when descriptor 0 is closed.
+        raise RecordingError(f"{name} is closed.", hint=_CHECK) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise RecordingError(f"{name} can't be read: {reason.lower()}.", hint=_CHECK) from None
+
+
+def _read_exactly(file: BinaryIO, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (piece := file.read(size - len(data))):
+        data += piece
+    return data
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
