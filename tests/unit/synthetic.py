@@ -124,7 +124,7 @@ class Node:
         quiet: bool = False,
         only: Sequence[str] = (),
     ) -> list[Window]:
-        """Return one interval's windows. ``waits``, ``late`` add values; ``busy`` is (task, softirq, hardirq) shares."""
+        """Return one interval's windows; ``waits`` and ``late`` add values, ``busy`` is (task, softirq, hardirq)."""
         length = length or self.length
         start, self.now = self.now, self.now + length
         tables = {

@@ -35,6 +35,7 @@ class Held:
 
     waits: int = 0
     wait_ns: int = 0
+    longest_ns: int = 0
     task_ns: int = 0
     softirq_ns: int = 0
     hardirq_ns: int = 0
@@ -114,6 +115,7 @@ class Blame:
             task_ns = max(0, int(duration) - int(softirq) - int(hardirq))
             held.waits += 1
             held.wait_ns += int(duration)
+            held.longest_ns = max(held.longest_ns, int(duration))
             held.covered_ns += int(duration)
             held.softirq_ns += int(softirq)
             held.hardirq_ns += int(hardirq)
@@ -140,6 +142,7 @@ class Blame:
             held.waits += 1
             for name, value in one.items():
                 setattr(held, name, getattr(held, name) + value)
+            held.longest_ns = max(held.longest_ns, one["wait_ns"])
             held.most_tasks = max(held.most_tasks, int(tasks[place]))
             held.victims.add(victim, one["wait_ns"])
             held.waited_on.add(waited[place], one["wait_ns"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracer.analysis.merged import Group
 from tracer.analysis.summary import Summary
 
 __all__ = ["OwnCost", "ProgramCost", "own_cost"]
@@ -11,17 +12,23 @@ __all__ = ["OwnCost", "ProgramCost", "own_cost"]
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """One kernel program: runs, time in it (0 when the kernel's statistics were off), runs skipped."""
+    """One kernel program: its runs and its time during ``sampled_ns``, when the kernel's accounting was on."""
 
     program: str
     run_count: int
     run_ns: int
     misses: int
+    sampled_ns: int
+
+    @property
+    def share(self) -> float:
+        """Its share of one CPU; NaN when it was not measured."""
+        return self.run_ns / self.sampled_ns if self.sampled_ns else float("nan")
 
     @property
     def ns_per_run(self) -> float:
         """Mean time of a run; NaN when it was not measured."""
-        return self.run_ns / self.run_count if self.run_count and self.run_ns else float("nan")
+        return self.run_ns / self.run_count if self.run_count else float("nan")
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class OwnCost:
     program_share: float
     agent_share: float
     resident_bytes: float
+    map_bytes: float
 
     @property
     def cpu_share(self) -> float:
@@ -45,14 +53,22 @@ def own_cost(summary: Summary) -> OwnCost | None:
     table = summary.table("agent", "cost")
     if table is None or table.seconds <= 0:
         return None
-    ns = table.seconds * 1e9
     groups = summary.cost()
     programs = tuple(
-        ProgramCost(name, group.sums["run_count"], group.sums["run_ns"], group.sums["recursion_misses"])
+        ProgramCost(name, *(group.sums[column] for column in ("run_count", "run_ns", "recursion_misses", "sampled_ns")))
         for name, group in groups.items()
-        if group.sums["run_count"]
+        if name != "agent"
     )
-    run_ns, cpu_ns = (sum(group.sums[name] for group in groups.values()) for name in ("run_ns", "cpu_ns"))
-    resident = max((float(group.gauges.get("resident_bytes") or 0) for group in groups.values()), default=0.0)
-    nan = float("nan")
-    return OwnCost(programs, run_ns / ns if run_ns else nan, cpu_ns / ns if cpu_ns else nan, resident or nan)
+    shares = [one.share for one in programs if one.sampled_ns]
+    agent = groups.get("agent")
+    return OwnCost(
+        programs,
+        sum(shares) if shares else float("nan"),
+        agent.sums["cpu_ns"] / table.ns if agent else float("nan"),
+        _gauge(agent, "resident_bytes"),
+        _gauge(agent, "map_bytes"),
+    )
+
+
+def _gauge(group: Group | None, name: str) -> float:
+    return float((group.gauges.get(name) if group else 0) or float("nan"))

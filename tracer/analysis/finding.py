@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Finding", "Outcome", "Severity", "missing", "normal", "outcome"]
+__all__ = ["Finding", "Normal", "Outcome", "Severity", "missing", "outcome"]
 
 
 class Severity(enum.IntEnum):
@@ -51,17 +51,24 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Normal:
+    """A question with a good answer: what was asked, what was measured, what is normal."""
+
+    question: str
+    measured: str
+    limit: str
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """The answer of one rule: findings, or a sentence on what is normal, or one on what was not seen."""
+    """The answer of one rule: findings, or what is normal, or a sentence on what was not seen.
+
+    A rule that does not apply to the node (no RDMA port) answers none of them.
+    """
 
     findings: tuple[Finding, ...] = ()
-    normal: str = ""
+    normal: Normal | None = None
     missing: str = ""
-
-
-def normal(sentence: str) -> Outcome:
-    """Nothing stands out; ``sentence`` gives the number and the threshold."""
-    return Outcome(normal=sentence)
 
 
 def missing(sentence: str) -> Outcome:
@@ -69,6 +76,6 @@ def missing(sentence: str) -> Outcome:
     return Outcome(missing=sentence)
 
 
-def outcome(findings: list[Finding], otherwise: str) -> Outcome:
-    """Return the findings, or ``otherwise`` as what is normal when there are none."""
-    return Outcome(findings=tuple(findings)) if findings else normal(otherwise)
+def outcome(findings: list[Finding], question: str, measured: str, limit: str) -> Outcome:
+    """Return the findings, or what is normal when there are none."""
+    return Outcome(findings=tuple(findings)) if findings else Outcome(normal=Normal(question, measured, limit))

@@ -28,7 +28,7 @@ class Shape:
 
 @dataclass
 class Group:
-    """All rows of one key, or of several keys together."""
+    """All rows of one key, or of several keys together. Names in keys are as stored: bytes."""
 
     slots: np.ndarray
     sum_ns: int
@@ -72,13 +72,12 @@ class Merged:
         which, places = self._places(rows)
         kept = rows[which]
         if has(rows, "slots"):
-            # A key may appear twice in a window, which plain indexing would add once.
-            np.add.at(self._slots, places, kept["slots"])
-            np.add.at(self._sum_ns, places, kept["sum"].astype(np.uint64))
+            _add_at(self._slots, places, kept["slots"])
+            _add_at(self._sum_ns, places, kept["sum"])
         for name in self.shape.sums:
             if has(rows, name):
                 column = self._sums.setdefault(name, np.zeros(len(self._slots), dtype=np.uint64))
-                np.add.at(column, places, np.maximum(numbers(kept, name), 0).astype(np.uint64))
+                _add_at(column, places, np.maximum(numbers(kept, name), 0))
         self._keep_gauges(kept)
 
     def groups(self, *names: str, **only: Any) -> dict[tuple[Any, ...], Group]:
@@ -114,7 +113,7 @@ class Merged:
         identity = key_bytes(rows, self.shape.keys)
         if self._last is not None and identity is not None and self._last[0] == identity:
             return self._last[1], self._last[2]
-        columns = [[plain(value) for value in _key_column(rows, name)] for name in self.shape.keys]
+        columns = [_key_column(rows, name).tolist() for name in self.shape.keys]
         found = [self._place(key) for key in zip(*columns, strict=True)] if columns else [self._place(())] * len(rows)
         which = np.array([row for row, place in enumerate(found) if place >= 0], dtype=np.intp)
         places = np.array([place for place in found if place >= 0], dtype=np.intp)
@@ -142,9 +141,17 @@ class Merged:
         if not names:
             return
         for row in rows:
-            key = tuple(plain(row[name]) if has(rows, name) else 0 for name in self.shape.keys)
+            key = tuple(row[name].item() if has(rows, name) else 0 for name in self.shape.keys)
             self._gauges[key] = {name: plain(row[name]) for name in names}
 
 
-def _key_column(rows: np.ndarray, name: str) -> Any:
-    return rows[name] if has(rows, name) else np.zeros(rows.shape[0], dtype=np.int64)
+def _add_at(target: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    if len(np.unique(places)) == len(places):
+        target[places] += values.astype(np.uint64)
+    else:
+        # A key that appears twice in a window: plain indexing would add one of the two.
+        np.add.at(target, places, values.astype(np.uint64))
+
+
+def _key_column(rows: np.ndarray, name: str) -> np.ndarray:
+    return np.asarray(rows[name]) if has(rows, name) else np.zeros(rows.shape[0], dtype=np.int64)

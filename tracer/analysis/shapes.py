@@ -37,7 +37,9 @@ SHAPES: Final[Mapping[TableName, Shape]] = {
         keys=("device", "port"), sums=_PORT_COUNTERS, gauges=("netdev", "link_layer", "state", "rate_mbps")
     ),
     ("agent", "cost"): Shape(
-        keys=("program",), sums=("run_count", "run_ns", "recursion_misses", "cpu_ns"), gauges=("resident_bytes",)
+        keys=("program",),
+        sums=("run_count", "run_ns", "sampled_ns", "recursion_misses", "cpu_ns"),
+        gauges=("resident_bytes", "map_bytes"),
     ),
 }
 

@@ -29,16 +29,21 @@ class Source:
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Source:
-        """Read a recording's header. It may come from anyone: what has a wrong type counts as unknown."""
+        """Read a recording's header, with the fingerprint in it or below ``fingerprint``.
+
+        It may come from anyone: what has a wrong type counts as unknown.
+        """
+        node = _Map(header, header.get("fingerprint"))
+        kernel = _Map(node.get("kernel"))
         return cls(
-            host=_text(header, "host"),
-            kernel=_text(header, "kernel"),
-            architecture=_text(header, "architecture"),
-            boot_id=_text(header, "boot_id"),
-            version=_text(header, "version"),
-            cpus=_cpus(header),
-            interval_ns=_interval_ns(header),
-            clock_offset_ns=_number(header, "clock_offset_ns", float("nan")),
+            host=node.text("host"),
+            kernel=kernel.text("release") or node.text("kernel"),
+            architecture=kernel.text("architecture") or node.text("architecture"),
+            boot_id=kernel.text("boot_id") or node.text("boot_id"),
+            version=node.text("version"),
+            cpus=int(node.number("cpus", _Map(node.get("cpu")).number("cpus", 0))),
+            interval_ns=max(0, int(node.number("interval_ns", 0))),
+            clock_offset_ns=node.number("clock_offset_ns", _offset(_Map(node.get("clocks")))),
         )
 
     def unix_ns(self, monotonic_ns: float) -> float:
@@ -46,21 +51,28 @@ class Source:
         return monotonic_ns + self.clock_offset_ns
 
 
-def _text(header: Mapping[str, Any], name: str) -> str:
-    value = header.get(name, "")
-    return text(value) if isinstance(value, (str, bytes)) else ""
+class _Map:
+    """Look up names in maps that may be anything else; the first map that has the name wins."""
+
+    def __init__(self, *maps: object) -> None:
+        self._maps = [one for one in maps if isinstance(one, Mapping)]
+
+    def get(self, name: str) -> object:
+        return next((one[name] for one in self._maps if name in one), None)
+
+    def text(self, name: str) -> str:
+        value = self.get(name)
+        return text(value) if isinstance(value, (str, bytes)) else ""
+
+    def number(self, name: str, default: float) -> float:
+        value = self.get(name)
+        # A list of CPUs counts by its length. NaN and infinity are no sizes.
+        if isinstance(value, (list, tuple)):
+            return len(value)
+        usable = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63
+        return value if usable else default  # type: ignore[return-value]
 
 
-def _number(header: Mapping[str, Any], name: str, default: float) -> float:
-    value = header.get(name)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default
-
-
-def _cpus(header: Mapping[str, Any]) -> int:
-    value = header.get("cpus")
-    return len(value) if isinstance(value, (list, tuple)) else int(_number(header, "cpus", 0))
-
-
-def _interval_ns(header: Mapping[str, Any]) -> int:
-    seconds = _number(header, "interval_s", _number(header, "interval", 0.0))
-    return max(0, int(_number(header, "interval_ns", seconds * 1e9)))
+def _offset(clocks: _Map) -> float:
+    """Wall clock minus monotonic clock, read at one moment."""
+    return clocks.number("realtime_ns", float("nan")) - clocks.number("monotonic_ns", float("nan"))

@@ -9,7 +9,7 @@ from tracer.analysis.events import Tally, Worst
 from tracer.analysis.intervals import Intervals
 from tracer.analysis.losses import Losses
 from tracer.analysis.merged import Group, Merged
-from tracer.analysis.rows import has, numbers, texts
+from tracer.analysis.rows import has, numbers, text, texts
 from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, UNKNOWN, TableName
 from tracer.window import Window
 
@@ -80,7 +80,7 @@ class Summary:
     def cost(self) -> dict[str, Group]:
         """Return ``agent.cost`` by program; empty when it was not recorded."""
         merged = self.table("agent", "cost")
-        return {str(key): group for (key,), group in merged.groups("program").items()} if merged else {}
+        return {text(key): group for (key,), group in merged.groups("program").items()} if merged else {}
 
     def _add(self, name: TableName, window: Window) -> None:
         if name in EVENTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tracer.analysis.finding import Finding, Outcome, Severity
+from tracer.analysis.finding import Finding, Normal, Outcome, Severity
 from tracer.analysis.rules.cpu import cpu_time
 from tracer.analysis.rules.devices import network_devices, rdma_ports
 from tracer.analysis.rules.hardirq import hard_interrupts
@@ -43,13 +43,13 @@ class Verdict:
     Attributes:
         headline: one sentence, without names from the node.
         findings: what stands out.
-        normal: one sentence for each question that was asked and answered well.
+        normal: each question that was asked and answered well.
         missing: one sentence for each that could not be asked.
     """
 
     headline: str
     findings: tuple[Finding, ...]
-    normal: tuple[str, ...]
+    normal: tuple[Normal, ...]
     missing: tuple[str, ...]
 
     @property

@@ -42,7 +42,9 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             "headline": verdict.headline,
             "severity": verdict.severity.name.lower() if verdict.severity else None,
             "findings": [_finding(finding) for finding in verdict.findings],
-            "normal": list(verdict.normal),
+            "normal": [
+                {"question": one.question, "measured": one.measured, "limit": one.limit} for one in verdict.normal
+            ],
             "not_seen": list(verdict.missing),
         },
         "series": [entry for name, merged in sorted(summary.histograms().items()) for entry in _series(name, merged)],
@@ -166,8 +168,15 @@ def _cost(summary: Summary) -> dict[str, Any] | None:
         "program_cpu_share": cost.program_share,
         "agent_cpu_share": cost.agent_share,
         "resident_bytes": cost.resident_bytes,
+        "map_bytes": cost.map_bytes,
         "programs": [
-            {"program": one.program, "run_count": one.run_count, "run_s": one.run_ns / 1e9, "misses": one.misses}
+            {
+                "program": one.program,
+                "run_count": one.run_count,
+                "run_s": one.run_ns / 1e9,
+                "sampled_s": one.sampled_ns / 1e9,
+                "misses": one.misses,
+            }
             for one in cost.programs
         ],
     }

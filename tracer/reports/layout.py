@@ -15,7 +15,6 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "
 # A number stays with its unit and a ≤ with its number.
 _GLUE = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|min|h|[kMGT]?B/s|[kMG]/s|[KMG]iB|[kMG]b/s)(?![\w]))|(?<=[≤>]) (?=\d)")
 _NO_BREAK = "\x00"
-_GAP = "  "
 _ASCII = str.maketrans(
     {"≤": "<=", "µ": "u", "–": "-", "…": "~", "·": "|", "█": "#", "░": ".", "\u202f": ",", "→": ">", "←": "<"}
 )
@@ -36,12 +35,13 @@ class Style:
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column. ``flexible`` ones give way when the table is too wide, down to ``least`` cells."""
+    """A table's column, ``width`` cells at least. ``flexible`` ones give way in a narrow table, down to ``least``."""
 
     title: str
     right: bool = True
     flexible: bool = False
     least: int = 8
+    width: int = 0
 
 
 def wrap(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
@@ -63,22 +63,37 @@ def wrap(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
 
 
 def table(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, style: Style, indent: str = "  "
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    style: Style,
+    *,
+    indent: str = "  ",
+    gap: str = "  ",
 ) -> list[str]:
-    """Return aligned lines, title first. Cells are made printable here."""
+    """Return aligned lines of at most ``width`` cells, titles first. Cells are made printable here."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [
-        max([display_width(column.title), *(display_width(row[place]) for row in cells)])
+        max([column.width, display_width(column.title), *(display_width(row[place]) for row in cells)])
         for place, column in enumerate(columns)
     ]
-    over = len(indent) + sum(widths) + len(_GAP) * (len(columns) - 1) - width
-    for place, column in enumerate(columns):
-        if column.flexible and over > 0:
-            cut = max(0, min(over, widths[place] - column.least))
-            widths[place] -= cut
-            over -= cut
-    head = _line([column.title for column in columns], columns, widths, indent)
-    return [style(head, "dim"), *(_line(row, columns, widths, indent) for row in cells)]
+    _squeeze(widths, columns, len(indent) + sum(widths) + len(gap) * (len(columns) - 1) - width)
+    lines = []
+    for row in ([column.title for column in columns], *cells):
+        parts = (
+            pad(clip(cell, width), width, right=c.right) for cell, c, width in zip(row, columns, widths, strict=True)
+        )
+        lines.append(clip((indent + gap.join(parts)).rstrip(), width))
+    return [style(lines[0], "dim"), *lines[1:]]
+
+
+def _squeeze(widths: list[int], columns: Sequence[Column], over: int) -> None:
+    """Take ``over`` cells from the flexible columns, from the widest first."""
+    for _ in range(max(0, over)):
+        room = [place for place, column in enumerate(columns) if column.flexible and widths[place] > column.least]
+        if not room:
+            return
+        widths[max(room, key=lambda place: widths[place])] -= 1
 
 
 def bar(share: float, cells: int) -> str:
@@ -90,11 +105,3 @@ def bar(share: float, cells: int) -> str:
 def plain_ascii(text: str) -> str:
     """Replace our own signs by ASCII ones, for terminals that can show nothing else."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
-
-
-def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], indent: str) -> str:
-    parts = [
-        pad(clip(cell, width), width, right=column.right)
-        for cell, column, width in zip(cells, columns, widths, strict=True)
-    ]
-    return (indent + _GAP.join(parts)).rstrip()

@@ -228,8 +228,9 @@ def _wait(event: dict[str, Any], source: Source) -> list[str]:
     share = int(event.get("holder_ns", 0)) / wait if wait else float("nan")
     cpu = str(event.get("waited_cpu", event.get("cpu", MISSING)))
     holder = _task(event, "holder_comm", "holder_pid") if event.get("holder_ns") else MISSING
-    cgroup = event.get("holder_cgroup", "")
-    where = f" {cgroup}" if cgroup not in ("", "/") else ""
+    # The last part of a cgroup's path names the service or the container.
+    cgroup = str(event.get("holder_cgroup", "")).rstrip("/").rpartition("/")[2]
+    where = f" ({cgroup})" if cgroup else ""
     return [_when(event, source), duration(wait), _task(event, "comm", "pid"), cpu, percent(share), holder + where]
 
 

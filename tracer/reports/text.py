@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Severity
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.reports.escape import printable
-from tracer.reports.layout import Style, table, wrap
+from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import SECTIONS
-from tracer.units import MISSING, clip, count, duration, memory, moment, percent
+from tracer.units import clip, count, duration, memory, moment, percent
 
 __all__ = ["cost_line", "losses_line", "render", "verdict_lines"]
 
@@ -63,8 +61,14 @@ def verdict_lines(verdict: Verdict, width: int, style: Style) -> list[str]:
     lines = [style(head, *(_COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)))]
     for finding in verdict.findings:
         lines += ["", *_finding(finding, width, style)]
-    lines += _list("Normal", verdict.normal, width, style)
-    return lines + _list("Not seen", verdict.missing, width, style)
+    if verdict.normal:
+        rows = [(one.question, one.measured, one.limit) for one in verdict.normal]
+        columns = [Column("Asked", False), Column("found", False, True), Column("normal", False, True)]
+        lines += ["", style("Within normal:", "bold"), *table(columns, rows, width, style)]
+    if verdict.missing:
+        lines += ["", style("Not seen:", "bold")]
+        lines += [line for one in verdict.missing for line in wrap(one, width, "  - ", "    ")]
+    return lines
 
 
 def losses_line(summary: Summary) -> str:
@@ -83,14 +87,13 @@ def cost_line(summary: Summary) -> str:
     cost = own_cost(summary)
     if cost is None:
         return "not measured (agent.cost was not recorded)"
-    programs = f"kernel programs {percent(cost.program_share)} of one CPU"
-    dearest = max(cost.programs, key=lambda one: one.run_ns, default=None)
-    if dearest is not None and dearest.run_ns:
+    programs = "kernel programs not measured (their time is sampled for one second a minute)"
+    if cost.program_share == cost.program_share:
+        programs = f"kernel programs {percent(cost.program_share)} of one CPU"
+        dearest = max((one for one in cost.programs if one.sampled_ns), key=lambda one: one.share)
         programs += f" (most: {dearest.program}, {duration(dearest.ns_per_run)} a run)"
-    elif cost.program_share != cost.program_share:
-        programs = "kernel programs not measured"
-    process = f"process {percent(cost.agent_share)}" if cost.agent_share == cost.agent_share else f"process {MISSING}"
-    return f"{programs}; {process}, {memory(cost.resident_bytes)} resident"
+    memories = f"{memory(cost.resident_bytes)} resident, {memory(cost.map_bytes)} of maps"
+    return f"{programs}; process {percent(cost.agent_share)} of one CPU, {memories}"
 
 
 def _finding(finding: Finding, width: int, style: Style) -> list[str]:
@@ -101,12 +104,3 @@ def _finding(finding: Finding, width: int, style: Style) -> list[str]:
         lines += wrap(finding.who, width, "    ", "    ")
     after = f"next: {finding.next} (docs/reading.md#{finding.anchor})"
     return [*lines, *(style(line, "dim") for line in wrap(after, width, "    ", "          "))]
-
-
-def _list(title: str, sentences: Sequence[str], width: int, style: Style) -> list[str]:
-    if not sentences:
-        return []
-    lines = ["", f"{title}:"]
-    for sentence in sentences:
-        lines += wrap(sentence, width, "  - ", "    ")
-    return [style(line, "dim") for line in lines]

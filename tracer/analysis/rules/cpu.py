@@ -20,14 +20,9 @@ def cpu_time(summary: Summary) -> Outcome:
     if not cpus:
         return missing("where CPU time went: cpustate was not recorded")
     findings = _interrupts(cpus) + _saturated(cpus, summary) + _imbalance(cpus)
-    busiest = max(cpus.values(), key=lambda one: one.busy)
-    mean = sum(one.busy for one in cpus.values()) / len(cpus)
-    return outcome(
-        findings,
-        f"CPU time: {percent(mean)} busy on average, busiest CPU {busiest.cpu} {percent(busiest.busy)}; interrupts at "
-        f"most {percent(max(one.interrupts for one in cpus.values()))} "
-        f"(normal: under {percent(thresholds.CPU_INTERRUPTS)})",
-    )
+    most = max(cpus.values(), key=lambda one: one.interrupts)
+    measured = f"{percent(most.interrupts)} of CPU {most.cpu}"
+    return outcome(findings, "interrupts' CPU time", measured, f"under {percent(thresholds.CPU_INTERRUPTS)}")
 
 
 def _interrupts(cpus: dict[int, CpuTime]) -> list[Finding]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from tracer.analysis.blame import Held
 from tracer.analysis.names import task
-from tracer.units import percent
+from tracer.histogram import slot_of
+from tracer.units import at_most, duration, percent
 
-__all__ = ["culprit_key", "culprit_values", "next_step", "who_held"]
+__all__ = ["at_worst", "culprit_key", "culprit_values", "next_step", "who_held"]
+
+
+def at_worst(max_ns: float, held: Held | None) -> str:
+    """Return the worst value of a histogram: exactly when its event was recorded, else its bucket's upper edge."""
+    if held and math.isfinite(max_ns) and slot_of(held.longest_ns) == slot_of(int(max_ns)):
+        return duration(held.longest_ns)
+    return at_most(max_ns)
 
 
 def culprit_key(held: Held | None) -> tuple[object, ...]:
@@ -77,9 +87,11 @@ def _actor(held: Held, what: str) -> str:
                 f"the worst {what}."
             )
         case "crowd":
-            longest = f" (the longest, {name}, for {percent(share)})" if share else ""
-            many = f", up to {held.most_tasks} of them during one" if held.most_tasks > 1 else ""
-            return f"A crowd, no single task: several took turns on the CPU{longest}{many}."
+            many = f"up to {held.most_tasks}" if held.most_tasks > 1 else "several"
+            return (
+                f"A crowd, no single task: {many} took turns on the CPU during one wait, the longest of each had "
+                f"{percent(held.share(held.holder_ns))} of it."
+            )
         case "softirq":
             return f"Softirqs took {percent(held.share(held.softirq_ns))} of the time of the worst {what}."
         case "hardirq":

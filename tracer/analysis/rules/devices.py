@@ -51,11 +51,8 @@ def network_devices(summary: Summary) -> Outcome:
         packets += group.sums["rx_packets"] + group.sums["tx_packets"]
         dropped += sum(group.sums[name] for name in _CAUSES)
     share = dropped / packets if packets else 0.0
-    return outcome(
-        findings,
-        f"network devices: {count(dropped)} drops and errors in {count(packets)} packets, {percent(share)} "
-        f"(normal: under {percent(thresholds.DEVICE_DROPS)}); no link went down",
-    )
+    measured = f"{percent(share)} of packets, links stable"
+    return outcome(findings, "device drops", measured, f"under {percent(thresholds.DEVICE_DROPS)}")
 
 
 def rdma_ports(summary: Summary) -> Outcome:
@@ -74,7 +71,7 @@ def rdma_ports(summary: Summary) -> Outcome:
         bad = {counter: number for counter in _PORT_CAUSES if (number := group.sums[counter])}
         if bad:
             findings.append(_port(name, bad))
-    return outcome(findings, f"RDMA ports: no errors on {count(len(groups))} ports (normal: none)")
+    return outcome(findings, "RDMA port errors", f"none on {count(len(groups))} ports", "none")
 
 
 def _link(device: str, group: Group) -> Iterator[Finding]:

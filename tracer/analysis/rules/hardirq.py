@@ -27,11 +27,8 @@ def hard_interrupts(summary: Summary) -> Outcome:
         if seconds > 0:
             most_share = max(most_share, group.sum_ns / 1e9 / seconds)
             findings += _judge(int(cpu), int(irq), text(name), group, seconds)
-    otherwise = (
-        f"hard interrupts: the busiest line took {percent(most_share)} of its CPU "
-        f"(normal: under {percent(thresholds.HARDIRQ_SHARE)})"
-    )
-    return outcome(findings, otherwise)
+    measured = f"{percent(most_share)} of its CPU"
+    return outcome(findings, "busiest interrupt", measured, f"under {percent(thresholds.HARDIRQ_SHARE)}")
 
 
 def line_name(irq: int, name: str) -> str:

@@ -23,10 +23,7 @@ def napi_polls(summary: Summary) -> Outcome:
         return missing("whether network polling keeps up: no device was polled")
     findings = [_finding(*place, group) for place, group in groups.items() if _stands_out(group)]
     full = sum(group.sums["full"] for group in groups.values()) / polls
-    return outcome(
-        findings,
-        f"network polls: {percent(full)} used their whole budget (normal: under {percent(thresholds.NAPI_FULL)})",
-    )
+    return outcome(findings, "full network polls", percent(full), f"under {percent(thresholds.NAPI_FULL)}")
 
 
 def _stands_out(group: Group) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tracer.analysis import thresholds
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
@@ -18,15 +20,13 @@ def losses(summary: Summary) -> Outcome:
     """Judge each probe's losses against what it counted."""
     found: list[Finding] = []
     for probe, reasons in sorted(summary.losses.reasons.items()):
-        lost = {reason: number for reason, number in reasons.items() if number and reason not in _HARMLESS}
-        counted, total = summary.counted(probe), sum(lost.values())
-        share = total / (counted + total) if counted else 0.0
+        share = _share(summary, probe)
         if share > thresholds.LOSSES:
-            found.append(_loss(probe, lost, counted, share))
-    measured = summary.losses.measured
-    if not measured:
+            found.append(_loss(probe, _lost(reasons), summary.counted(probe), share))
+    if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
-    return outcome(found, f"losses: under {percent(thresholds.LOSSES)} of every probe's events")
+    worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))
+    return outcome(found, "lost events", f"{worst} of a probe's events", f"under {percent(thresholds.LOSSES)}")
 
 
 def intervals(summary: Summary) -> Outcome:
@@ -65,7 +65,7 @@ def intervals(summary: Summary) -> Outcome:
                 seen.late / seen.count * 100,
             )
         )
-    return outcome(findings, f"all {count(seen.count)} intervals were read in time")
+    return outcome(findings, "intervals", f"all {count(seen.count)} read in time", "1 % late")
 
 
 def own_use(summary: Summary) -> Outcome:
@@ -74,11 +74,21 @@ def own_use(summary: Summary) -> Outcome:
     if cost is None:
         return missing("the tracer's own cost: not measured")
     share = cost.cpu_share
-    normal_part = f"normal: under {percent(thresholds.OWN_CPU)} of one CPU"
+    allowed = f"under {percent(thresholds.OWN_CPU)} of one CPU"
     if not share > thresholds.OWN_CPU:
-        return outcome([], f"the tracer itself used {percent(share)} of one CPU ({normal_part})")
-    finding = _data("cost", f"The tracer itself used {percent(share)} of one CPU ({normal_part}).", "", share)
+        return outcome([], "foreshock's own cost", f"{percent(share)} of one CPU", allowed)
+    finding = _data("cost", f"The tracer itself used {percent(share)} of one CPU (normal: {allowed}).", "", share)
     return Outcome(findings=(finding,))
+
+
+def _lost(reasons: Mapping[str, int]) -> dict[str, int]:
+    return {reason: number for reason, number in reasons.items() if number and reason not in _HARMLESS}
+
+
+def _share(summary: Summary, probe: str) -> float:
+    """Return the share of its events that a probe lost; 0 for probes without events, such as polled counters."""
+    lost, counted = sum(_lost(summary.losses.reasons[probe]).values()), summary.counted(probe)
+    return lost / (counted + lost) if counted else 0.0
 
 
 def _loss(probe: str, lost: dict[str, int], counted: int, share: float) -> Finding:

@@ -6,16 +6,14 @@ from tracer.analysis import thresholds
 from tracer.analysis.blame import Held
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list
-from tracer.analysis.rules.culprits import culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, who_held
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
 
 __all__ = ["run_queue"]
 
-_NORMAL = (
-    f"normal: p99 under {duration(thresholds.RUNQUEUE_P99_NS)}, worst under {duration(thresholds.RUNQUEUE_WORST_NS)}"
-)
+_NORMAL = f"p99 < {duration(thresholds.RUNQUEUE_P99_NS)}, worst < {duration(thresholds.RUNQUEUE_WORST_NS)}"
 
 
 def run_queue(summary: Summary) -> Outcome:
@@ -31,8 +29,9 @@ def run_queue(summary: Summary) -> Outcome:
         if _stands_out(one):
             stories.setdefault(culprit_key(summary.blame.cpus.get(cpu)), []).append(cpu)
     everything = table.total().statistics
-    otherwise = f"run-queue waits: p99 {duration(everything.p99_ns)}, worst {at_most(everything.max_ns)} ({_NORMAL})"
-    return outcome([_finding(members, cpus, summary) for members in stories.values()], otherwise)
+    measured = f"p99 {duration(everything.p99_ns)}, worst {at_most(everything.max_ns)}"
+    findings = [_finding(members, cpus, summary) for members in stories.values()]
+    return outcome(findings, "run-queue wait", measured, _NORMAL)
 
 
 def _stands_out(one: Statistics) -> bool:
@@ -53,8 +52,8 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
         severity=Severity.CRITICAL if worst_ns > thresholds.RUNQUEUE_CRITICAL_NS else Severity.WARNING,
         subject=cpu_list(members),
         what=(
-            f"{cpu_list(members)}: runnable tasks waited for the CPU, at worst {at_most(worst_ns)} "
-            f"(p99 {at_most(p99_ns)} of {count(waits)} waits; {_NORMAL})."
+            f"{cpu_list(members)}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
+            f"(p99 {at_most(p99_ns)} of {count(waits)} waits; normal: {_NORMAL})."
         ),
         who=who_held(held) + _elsewhere(worst_cpu, held),
         next=next_step(held),

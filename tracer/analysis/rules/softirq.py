@@ -6,7 +6,7 @@ from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
 from tracer.analysis.names import VECTORS, cpu_list, vector
-from tracer.analysis.rules.culprits import culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, who_held
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
@@ -16,10 +16,9 @@ __all__ = ["softirq_delay", "softirq_run"]
 # RCU, TASKLET, SCHED and the like are raised to be done at some time; nobody waits for them as for these.
 URGENT = tuple(VECTORS.index(name) for name in ("NET_RX", "NET_TX", "BLOCK", "TIMER", "HRTIMER"))
 _DELAY_NORMAL = (
-    f"normal: p99 under {duration(thresholds.SOFTIRQ_DELAY_P99_NS)}, "
-    f"worst under {duration(thresholds.SOFTIRQ_DELAY_WORST_NS)}"
+    f"p99 < {duration(thresholds.SOFTIRQ_DELAY_P99_NS)}, worst < {duration(thresholds.SOFTIRQ_DELAY_WORST_NS)}"
 )
-_RUN_NORMAL = f"normal: under {duration(thresholds.SOFTIRQ_RUN_WORST_NS)}"
+_RUN_NORMAL = f"under {duration(thresholds.SOFTIRQ_RUN_WORST_NS)}"
 
 
 def softirq_delay(summary: Summary) -> Outcome:
@@ -36,13 +35,8 @@ def softirq_delay(summary: Summary) -> Outcome:
                 stories.setdefault(culprit_key(summary.blame.vectors.get((cpu, number))), []).append(cpu)
         findings += [_delay(number, members, cpus, summary) for members in stories.values()]
     network = table.total(vector=VECTORS.index("NET_RX")).statistics
-    otherwise = (
-        f"NET_RX softirqs started within {duration(network.p99_ns)} (p99), {at_most(network.max_ns)} at worst "
-        f"({_DELAY_NORMAL})"
-        if network.count
-        else f"no softirq started late ({_DELAY_NORMAL}); no NET_RX softirq was raised"
-    )
-    return outcome(findings, otherwise)
+    measured = f"p99 {duration(network.p99_ns)}, worst {at_most(network.max_ns)}" if network.count else "none raised"
+    return outcome(findings, "NET_RX softirq delay", measured, _DELAY_NORMAL)
 
 
 def softirq_run(summary: Summary) -> Outcome:
@@ -56,8 +50,7 @@ def softirq_run(summary: Summary) -> Outcome:
         long = [cpu for cpu, one in cpus.items() if one.max_ns > thresholds.SOFTIRQ_RUN_WORST_NS]
         if long:
             findings.append(_run(number, long, cpus))
-    longest = at_most(table.total().statistics.max_ns)
-    return outcome(findings, f"the longest softirq ran {longest} ({_RUN_NORMAL})")
+    return outcome(findings, "longest softirq", at_most(table.total().statistics.max_ns), _RUN_NORMAL)
 
 
 def _late(one: Statistics) -> bool:
@@ -81,8 +74,8 @@ def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary
         severity=Severity.CRITICAL if worst_ns > thresholds.SOFTIRQ_CRITICAL_NS else Severity.WARNING,
         subject=cpu_list(members),
         what=(
-            f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_most(worst_ns)} "
-            f"(p99 {at_most(p99_ns)} of {count(served)}; {_DELAY_NORMAL})."
+            f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_worst(worst_ns, held)} "
+            f"(p99 {at_most(p99_ns)} of {count(served)}; normal: {_DELAY_NORMAL})."
         ),
         who=who_held(held, "delays"),
         next=next_step(held),
@@ -101,7 +94,10 @@ def _run(number: int, members: list[int], cpus: dict[int, Statistics]) -> Findin
         rule="softirq.run",
         severity=Severity.WARNING,
         subject=cpu_list(members),
-        what=f"{cpu_list(members)}: a {vector(number)} softirq ran {at_most(worst_ns)} in one go ({_RUN_NORMAL}).",
+        what=(
+            f"{cpu_list(members)}: a {vector(number)} softirq ran for {at_most(worst_ns)} in one go "
+            f"(normal: {_RUN_NORMAL})."
+        ),
         who="Nothing else ran on that CPU meanwhile, and no other softirq.",
         next="foreshock record --deep shows which function of which driver",
         anchor="softirq-run",

@@ -22,7 +22,7 @@ def stalls(summary: Summary) -> Outcome:
         if int(event["duration_ns"]) >= thresholds.STALL_NS:
             by_cpu.setdefault(int(event["cpu"]), []).append(event)
     findings = [_stall(cpu, events) for cpu, events in sorted(by_cpu.items())]
-    return outcome(findings, f"no CPU stood still (normal: under {duration(thresholds.STALL_NS)})")
+    return outcome(findings, "stalled CPUs", "none", f"none over {duration(thresholds.STALL_NS)}")
 
 
 def watchdog_feed(summary: Summary) -> Outcome:
@@ -35,17 +35,17 @@ def watchdog_feed(summary: Summary) -> Outcome:
     everything = table.total().statistics
     if not everything.count:
         return missing("the watchdog's delay: it was not fed while recording (it is every 4 s, or switched off)")
-    allowed = f"normal: under {duration(thresholds.FEED_WORST_NS)}"
+    allowed = f"under {duration(thresholds.FEED_WORST_NS)}"
     if not late:
-        return outcome([], f"the kernel's watchdog was fed within {at_most(everything.max_ns)} ({allowed})")
+        return outcome([], "watchdog's delay", at_most(everything.max_ns), allowed)
     worst_ns = max(cpus[cpu].max_ns for cpu in late)
     finding = Finding(
         rule="cpustall.feed",
         severity=Severity.CRITICAL if worst_ns > thresholds.FEED_CRITICAL_NS else Severity.WARNING,
         subject=cpu_list(late),
         what=(
-            f"{cpu_list(late)}: the kernel's watchdog was fed {at_most(worst_ns)} late ({allowed}; at about 24 s the "
-            "kernel reports a soft lockup and, if told to, panics)."
+            f"{cpu_list(late)}: the kernel's watchdog was fed {at_most(worst_ns)} late (normal: {allowed}; at "
+            "about 24 s the kernel reports a soft lockup and, if told to, panics)."
         ),
         who="Its thread has the highest priority: only interrupts or code that cannot be preempted hold it up.",
         next="see stalls and softirqs of that CPU; foreshock record --deep shows the code",
