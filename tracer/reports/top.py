@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Severity
+from tracer.analysis.summary import Summary
 from tracer.reports.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import Section, devices, interrupts, worst_waits
 from tracer.reports.state import RECENT, TopState
-from tracer.reports.text import cost_line, losses_line
 from tracer.reports.topcpus import CPU_COLUMNS, CPU_GROUPS, cpu_rows
-from tracer.units import clip, display_width, duration, moment
+from tracer.units import clip, count, display_width, duration, memory, moment, percent
 
 __all__ = ["KEYS", "render"]
 
@@ -25,8 +26,11 @@ _GROWTH = (4, 2, 1, 1)
 
 @dataclass(frozen=True)
 class _Block:
+    """Title lines, rows, how many rows there are in all, and what to call those that don't fit."""
+
     head: Sequence[str]
     rows: Sequence[str]
+    total: int = 0
     hidden: str = ""
 
 
@@ -35,7 +39,7 @@ def render(state: TopState, width: int = 80, height: int = 24, color: bool = Fal
     style = Style(color)
     top = [style(_header(state, width), "reverse"), *_verdict(state, width, style)]
     bottom = [clip(_footer(state), width), style(_status(state, width), "reverse")]
-    blocks = [_cpus(state, width, style), *_sections(state, width, style)]
+    blocks = [_cpus(state, width, height, style), *_sections(state, width, style)]
     rows = _share(blocks, height - len(top) - len(bottom) - sum(len(block.head) for block in blocks))
     body = [line for block, number in zip(blocks, rows, strict=True) for line in _cut(block, number, width)]
     space = max(0, height - len(top) - len(bottom))
@@ -68,16 +72,17 @@ def _verdict(state: TopState, width: int, style: Style) -> list[str]:
     return [style(line, *names) for line in lines]
 
 
-def _cpus(state: TopState, width: int, style: Style) -> _Block:
-    found = cpu_rows(state)
+def _cpus(state: TopState, width: int, height: int, style: Style) -> _Block:
+    everything = cpu_rows(state)
+    # Formatting is the dearer part: no terminal shows more rows than it has lines.
+    found = everything[:height]
     if not found:
         return _Block([style("CPUs: nothing recorded yet", "dim")], [])
     lines = table(CPU_COLUMNS, [row.cells for row in found], width, style, indent=" ", gap=" ")
     marked = ["!" + line[1:] if row.alarming else line for row, line in zip(found, lines[1:], strict=True)]
     colored = [style(line, "yellow") if row.alarming else line for row, line in zip(found, marked, strict=True)]
-    return _Block(
-        [style(clip(CPU_GROUPS, width), "dim"), lines[0]], colored, f"CPUs not shown, ordered by {state.sort}"
-    )
+    head = [style(clip(CPU_GROUPS, width), "dim"), lines[0]]
+    return _Block(head, colored, len(everything), "CPUs not shown")
 
 
 def _sections(state: TopState, width: int, style: Style) -> list[_Block]:
@@ -118,7 +123,7 @@ def _share(blocks: Sequence[_Block], space: int) -> list[int]:
 
 def _cut(block: _Block, number: int, width: int) -> list[str]:
     """Return the block with ``number`` rows, the last of which says how many are hidden."""
-    hidden = len(block.rows) - number
+    hidden = block.total - number
     if not (block.hidden and hidden and number):
         return [*block.head, *block.rows[:number]]
     return [*block.head, *block.rows[: number - 1], clip(f" {hidden + 1} {block.hidden}", width)]
@@ -127,8 +132,28 @@ def _cut(block: _Block, number: int, width: int) -> list[str]:
 def _footer(state: TopState) -> str:
     stalls = state.recent.events("cpustall", "stalls")
     parts = [f"{stalls.count} STALLS" if stalls and stalls.count else "no stalls" if stalls else "stalls not seen"]
-    parts += [f"lost: {losses_line(state.recent)}", f"cost: {cost_line(state.recent)}"]
+    parts += [_lost(state.recent), _cost(state.recent)]
     return printable(" " + " · ".join(parts))
+
+
+def _lost(summary: Summary) -> str:
+    losses = summary.losses
+    if not losses.measured:
+        return "losses not measured"
+    reasons = [
+        f"{probe} {reason} {count(number)}"
+        for probe in sorted(losses.measured)
+        for reason, number in losses.reasons[probe].items()
+        if number
+    ]
+    return f"lost: {', '.join(reasons)}" if reasons else f"0 lost ({len(losses.measured)} probes measure it)"
+
+
+def _cost(summary: Summary) -> str:
+    cost = own_cost(summary)
+    if cost is None:
+        return "own cost not measured"
+    return f"cost {percent(cost.cpu_share)} of a CPU, {memory(cost.resident_bytes)}"
 
 
 def _status(state: TopState, width: int) -> str:
