@@ -7,6 +7,7 @@
  */
 #include "foreshock.bpf.h"
 #include "runqueue.h"
+#include "task.bpf.h"
 
 #define TIME_MASK ((1ULL << RUNQUEUE_TIME_BITS) - 1)
 #define TASK_DEAD 0x80
@@ -31,34 +32,6 @@ helper struct runqueue_set *runqueue_set_of(u32 pid)
 helper struct runqueue_row *runqueue_row_of(u32 cpu)
 {
 	return runqueue_rows.lookup(&cpu);
-}
-
-/* The cgroup that CPU time is charged to: v2's, or on v1 that of the cpu controller. */
-helper u64 task_cgroup_id(void *task)
-{
-	void *css_set = read_kernel(task, void *, TASK_STRUCT__CGROUPS);
-#ifdef CGROUP_V1
-	void *css = read_kernel(css_set, void *, CSS_SET__SUBSYS + 8 * CPU_CGRP_ID);
-	void *cgroup = read_kernel(css, void *, CGROUP_SUBSYS_STATE__CGROUP);
-#else
-	void *cgroup = read_kernel(css_set, void *, CSS_SET__DFL_CGRP);
-#endif
-	void *node = read_kernel(cgroup, void *, CGROUP__KN);
-
-	return read_kernel(node, u64, KERNFS_NODE__ID);
-}
-
-helper bool runqueue_wanted(void *task)
-{
-#ifdef FILTER_TGID
-	if (read_kernel(task, u32, TASK_STRUCT__TGID) != FILTER_TGID)
-		return false;
-#endif
-#ifdef FILTER_CGROUP
-	if (task_cgroup_id(task) != FILTER_CGROUP)
-		return false;
-#endif
-	return true;
 }
 
 /* Already queued, so that this wake-up starts no wait (a sleeper whose dequeue was put off does not count). */
@@ -181,7 +154,7 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 	if (row->untraced)
 		return;
 	if (!word) {
-		if (runqueue_wanted(task))
+		if (task_wanted(task))
 			waits->unmatched++;
 		return;
 	}
@@ -201,7 +174,7 @@ handler runqueue_on_sched_waking(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	u32 pid = read_kernel(task, u32, TASK_STRUCT__PID);
 	struct runqueue_row *waits = runqueue_row_of(cpu);
 
-	if (pid && waits && runqueue_wanted(task))
+	if (pid && waits && task_wanted(task))
 		start_wait(task, pid, now, true, waits);
 }
 
@@ -211,7 +184,7 @@ handler runqueue_on_sched_wakeup_new(u64 *ctx, u64 now, u32 cpu, struct cpu_row 
 	u32 pid = read_kernel(task, u32, TASK_STRUCT__PID);
 	struct runqueue_row *waits = runqueue_row_of(cpu);
 
-	if (pid && waits && runqueue_wanted(task))
+	if (pid && waits && task_wanted(task))
 		start_wait(task, pid, now, false, waits);
 }
 
@@ -232,7 +205,7 @@ handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 		return;
 	if (prev_pid) {
 		if ((ctx[0] & 1) || !prev_state) {
-			if (runqueue_wanted(prev))
+			if (task_wanted(prev))
 				start_wait(prev, prev_pid, now, false, waits);
 		} else if (prev_state & TASK_DEAD) {
 			take_wait(prev_pid);

@@ -42,6 +42,9 @@ class Collector:
         self._names = names
         self._maps = {name: Snapshots(session.array(name), _used(session, name)) for name in _tabled(session)}
         self._polled = {probe.name: _polled(session, probe, dict(settings or {})) for probe in session.probes}
+        # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
+        for _ in session.events():
+            pass
         for snapshots in self._maps.values():
             snapshots.take()
         for polled in self._polled.values():

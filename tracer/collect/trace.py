@@ -61,6 +61,7 @@ class Trace:
             self._session.close()
             raise
         self.began_ns = time.monotonic_ns()
+        self._due_ns = self.began_ns + request.interval_ns
         left_out = {**choice.left_out, **self._session.refused}
         self.notes = [f"{name} left out: {reason}" for name, reason in left_out.items()]
         self.notes += [f"{name} runs without a part: {reason}" for name, reason in self._session.missing]
@@ -73,21 +74,27 @@ class Trace:
     def intervals(self, stop: threading.Event, duration_ns: int | None = None) -> Iterator[list[Window]]:
         """Yield the windows of each interval as it ends, until ``stop`` is set or ``duration_ns`` is over.
 
-        The last interval may be shorter. One that is missed by more than its length is not caught up.
+        The last interval may be shorter.
         """
-        interval_ns = self.request.interval_ns
         end_ns = self.began_ns + duration_ns if duration_ns else None
-        due_ns = self.began_ns + interval_ns
-        while not stop.is_set():
+        while not stop.is_set() and (end_ns is None or time.monotonic_ns() < end_ns):
+            left = self.seconds_left()
             if end_ns is not None:
-                due_ns = min(due_ns, end_ns)
-            self._wait(stop, due_ns)
-            yield self._collector.collect()
-            now_ns = time.monotonic_ns()
-            if end_ns is not None and now_ns >= end_ns:
-                return
-            missed = max(0, now_ns - due_ns) // interval_ns
-            due_ns += (1 + missed) * interval_ns
+                left = min(left, (end_ns - time.monotonic_ns()) / 1e9)
+            self._wait(stop, left)
+            yield self.collect()
+
+    def seconds_left(self) -> float:
+        """Return how long the current interval still lasts; 0 when it is due."""
+        return max(0.0, (self._due_ns - time.monotonic_ns()) / 1e9)
+
+    def collect(self) -> list[Window]:
+        """End the current interval now. Intervals that were slept through are not caught up."""
+        windows = self._collector.collect()
+        interval_ns = self.request.interval_ns
+        late = max(0, time.monotonic_ns() - self._due_ns) // interval_ns
+        self._due_ns += (1 + late) * interval_ns
+        return windows
 
     def close(self) -> None:
         """Detach everything."""
@@ -108,11 +115,13 @@ class Trace:
                 f"{name}: {self._session.refused[name]}.", hint="--probes auto goes on with those that can run"
             )
 
-    def _wait(self, stop: threading.Event, due_ns: int) -> None:
-        left = (due_ns - time.monotonic_ns()) / 1e9
-        if left > _ACCOUNTING_SECONDS and not stop.wait(_ACCOUNTING_SECONDS):
+    def _wait(self, stop: threading.Event, seconds: float) -> None:
+        if seconds > _ACCOUNTING_SECONDS:
+            if stop.wait(_ACCOUNTING_SECONDS):
+                return
             self._collector.pause()
-        stop.wait(max(0.0, (due_ns - time.monotonic_ns()) / 1e9))
+            seconds -= _ACCOUNTING_SECONDS
+        stop.wait(max(0.0, seconds))
 
 
 def _options(request: Request, names: CgroupNames) -> Options:

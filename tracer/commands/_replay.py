@@ -1,0 +1,79 @@
+"""Step through a recording of any length: only the last few intervals are held."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+
+from tracer.analysis.source import Source
+from tracer.recording import RecordingReader
+from tracer.reports.state import RECENT
+from tracer.window import Window
+
+__all__ = ["Replay"]
+
+#: Intervals kept behind the current one; stepping back further reads the file again from its start.
+_KEPT = 120
+
+
+class Replay:
+    """A recording with a position in it. ``known`` intervals were seen so far, all of them once ``complete``."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._reader = RecordingReader(path)
+        self.source = Source.from_header(self._reader.header)
+        self._kept: deque[list[Window]] = deque(maxlen=_KEPT)
+        self._iterator: Iterator[list[Window]] = iter(self._reader)
+        self._at = 0
+        self.known = 0
+        self.complete = False
+
+    @property
+    def message(self) -> str:
+        """What is wrong with the recording, once its end was seen; else "" ."""
+        return self._reader.warning if self.complete else ""
+
+    def until(self, position: int) -> list[list[Window]]:
+        """Return the last few intervals up to the ``position``-th (from 1), or up to the end."""
+        if position <= self._at - len(self._kept) + RECENT - 1 and self._at > len(self._kept):
+            self._rewind()
+        while self._at < position and self._advance():
+            pass
+        ahead = max(0, self._at - position)
+        kept = list(self._kept)
+        return kept[: len(kept) - ahead][-RECENT:]
+
+    def last(self) -> list[list[Window]]:
+        """Return the last few intervals of the recording."""
+        while self._advance():
+            pass
+        return list(self._kept)[-RECENT:]
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _advance(self) -> bool:
+        windows = next(self._iterator, None)
+        if windows is None:
+            self.complete = True
+            return False
+        self._kept.append(windows)
+        self._at += 1
+        self.known = max(self.known, self._at)
+        return True
+
+    def _rewind(self) -> None:
+        self._reader.close()
+        self._reader = RecordingReader(self._path)
+        self._iterator, self._at = iter(self._reader), 0
+        self._kept.clear()
