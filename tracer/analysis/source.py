@@ -15,7 +15,8 @@ __all__ = ["Source"]
 class Source:
     """The fingerprint as far as it is known; empty text or NaN where it is not.
 
-    ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC).
+    ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC). ``filters`` say what was traced
+    only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without.
     """
 
     host: str = ""
@@ -26,6 +27,9 @@ class Source:
     cpus: int = 0
     interval_ns: int = 0
     clock_offset_ns: float = float("nan")
+    filters: tuple[tuple[str, str], ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Source:
@@ -44,6 +48,9 @@ class Source:
             cpus=int(node.number("cpus", _Map(node.get("cpu")).number("cpus", 0))),
             interval_ns=max(0, int(node.number("interval_ns", 0))),
             clock_offset_ns=node.number("clock_offset_ns", _offset(_Map(node.get("clocks")))),
+            filters=_pairs(node.get("filters")),
+            refused=_pairs(node.get("refused")),
+            missing=_pairs(node.get("missing")),
         )
 
     def unix_ns(self, monotonic_ns: float) -> float:
@@ -71,6 +78,13 @@ class _Map:
             return len(value)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63
         return value if usable else default  # type: ignore[return-value]
+
+
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    """Read a map of texts, or a list of (name, text)."""
+    items = value.items() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    found = [item for item in items if isinstance(item, (list, tuple)) and len(item) == 2]
+    return tuple((str(name), str(what)) for name, what in found)
 
 
 def _offset(clocks: _Map) -> float:

@@ -82,6 +82,9 @@ def _source(source: Source) -> dict[str, Any]:
         "boot_id": source.boot_id,
         "version": source.version,
         "cpus": source.cpus or None,
+        "filters": dict(source.filters),
+        "refused_probes": dict(source.refused),
+        "missing": [{"probe": probe, "what": what} for probe, what in source.missing],
     }
 
 

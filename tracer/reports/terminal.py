@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import TextIO
 
-__all__ = ["Terminal", "wants_color"]
+__all__ = ["Terminal", "shows_unicode", "wants_color"]
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no wrapping of long lines
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -27,6 +27,15 @@ _ESCAPE_SECONDS = 0.05  # how long the rest of an arrow key's sequence may take,
 def wants_color(stream: TextIO) -> bool:
     """Return whether ``stream`` is a terminal that shows colour and nobody said no (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def shows_unicode(stream: TextIO) -> bool:
+    """Return whether ``stream``'s encoding has the signs that reports use."""
+    try:
+        "≤µ–…·█\u202f".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 class Terminal:

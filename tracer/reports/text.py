@@ -9,7 +9,7 @@ from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.reports.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap
-from tracer.reports.sections import SECTIONS
+from tracer.reports.sections import SECTIONS, Section
 from tracer.units import clip, count, duration, memory, moment, percent
 
 __all__ = ["cost_line", "losses_line", "render", "verdict_lines"]
@@ -22,20 +22,26 @@ _PROSE_WIDTH = 110  # longer lines of prose are hard to read however wide the te
 
 
 def render(
-    summary: Summary, verdict: Verdict, source: Source, *, title: str = "", width: int = 80, color: bool = False
+    summary: Summary,
+    verdict: Verdict,
+    source: Source,
+    *,
+    title: str = "",
+    warning: str = "",
+    width: int = 80,
+    color: bool = False,
 ) -> list[str]:
-    """Return the whole summary as lines of at most ``width`` (at least 80) cells."""
+    """Return the whole summary as lines of at most ``width`` (at least 80) cells.
+
+    ``title`` is shown beside the host, e.g. the file's name; ``warning`` says what is missing from the recording.
+    """
     width, style = max(width, _LEAST_WIDTH), Style(color)
-    lines = [*heading(summary, source, title, width, style), "", *verdict_lines(verdict, width, style)]
+    lines = heading(summary, source, title, width, style)
+    if warning:
+        lines += [style(line, "bold", "yellow") for line in wrap(f"WARNING: {warning}", width, "", "  ")]
+    lines += ["", *verdict_lines(verdict, source, width, style)]
     for make in SECTIONS:
-        section = make(summary, source)
-        if section is not None:
-            lines += [
-                "",
-                style(clip(section.title, width), "bold"),
-                *table(section.columns, section.rows, width, style),
-            ]
-            lines += [style(f"  {section.more}", "dim")] if section.more else []
+        lines += _section(make(summary, source), width, style)
     lines += ["", *wrap(losses_line(summary), width, "LOSSES  ", "        ")]
     return [*lines, *wrap(cost_line(summary), width, "COST    ", "        ")]
 
@@ -53,7 +59,7 @@ def heading(summary: Summary, source: Source, title: str, width: int, style: Sty
     return [style(first, "bold"), *wrap(" · ".join(when), width)]
 
 
-def verdict_lines(verdict: Verdict, width: int, style: Style) -> list[str]:
+def verdict_lines(verdict: Verdict, source: Source, width: int, style: Style) -> list[str]:
     """Return the verdict: headline, findings, what is normal, what was not seen."""
     width = min(width, _PROSE_WIDTH)
     severity = verdict.severity
@@ -65,10 +71,17 @@ def verdict_lines(verdict: Verdict, width: int, style: Style) -> list[str]:
         rows = [(one.question, one.measured, one.limit) for one in verdict.normal]
         columns = [Column("Asked", False), Column("found", False, True), Column("normal", False, True)]
         lines += ["", style("Within normal:", "bold"), *table(columns, rows, width, style)]
-    if verdict.missing:
+    if missing := [*verdict.missing, *_not_traced(source)]:
         lines += ["", style("Not seen:", "bold")]
-        lines += [line for one in verdict.missing for line in wrap(one, width, "  - ", "    ")]
+        lines += [line for one in missing for line in wrap(one, width, "  - ", "    ")]
     return lines
+
+
+def _not_traced(source: Source) -> list[str]:
+    """What the run was told, or forced, to leave out."""
+    refused = [f"{probe} could not start: {why}" for probe, why in source.refused]
+    missing = [f"{probe} had to do without {what}" for probe, what in source.missing]
+    return [f"anything outside of {name} {value}" for name, value in source.filters] + refused + missing
 
 
 def losses_line(summary: Summary) -> str:
@@ -94,6 +107,13 @@ def cost_line(summary: Summary) -> str:
         programs += f" (most: {dearest.program}, {duration(dearest.ns_per_run)} a run)"
     memories = f"{memory(cost.resident_bytes)} resident, {memory(cost.map_bytes)} of maps"
     return f"{programs}; process {percent(cost.agent_share)} of one CPU, {memories}"
+
+
+def _section(section: Section | None, width: int, style: Style) -> list[str]:
+    if section is None:
+        return []
+    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
+    return [*lines, style(f"  {section.more}", "dim")] if section.more else lines
 
 
 def _finding(finding: Finding, width: int, style: Style) -> list[str]:
