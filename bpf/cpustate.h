@@ -9,9 +9,9 @@
 /* One stay of a task on a CPU. It ends where the next one starts. */
 struct cpu_stay {
 	u64 started_ns;
-	u64 softirq_ns;	/* the row's softirq_ns and hardirq_ns when the stay began */
+	u64 softirq_ns; /* the row's softirq_ns and hardirq_ns when the stay began */
 	u64 hardirq_ns;
-	u32 pid;	/* thread id; 0 is the idle task */
+	u32 pid; /* thread id; 0 is the idle task */
 	u32 tgid;
 	char comm[16];
 };
@@ -20,25 +20,25 @@ struct cpu_stay {
 struct cpu_row {
 	u64 running_ns;
 	u64 idle_ns;
-	u64 softirq_ns;	/* without the hard interrupts inside */
+	u64 softirq_ns; /* without the hard interrupts inside */
 	u64 hardirq_ns;
 
-	u64 softirq_entered_ns;	/* 0: no softirq is open */
-	u64 softirq_hardirq_ns;	/* hardirq_ns when it was entered */
-	u64 hardirq_entered_ns;	/* 0: no hard interrupt is open */
-	u64 softirq_run_ns;	/* of the softirq that ended last */
-	u64 hardirq_run_ns;	/* of the interrupt that ended last */
+	u64 softirq_entered_ns; /* 0: no softirq is open */
+	u64 softirq_hardirq_ns; /* hardirq_ns when it was entered */
+	u64 hardirq_entered_ns; /* 0: no hard interrupt is open */
+	u64 softirq_run_ns;     /* of the softirq that ended last */
+	u64 hardirq_run_ns;     /* of the interrupt that ended last */
 
 	u64 switches;
-	u64 negative;	/* differences below zero: not counted anywhere else */
-	u64 unmatched;	/* ends without a beginning */
-	u64 events_lost;	/* no room in the ring buffer */
+	u64 negative;    /* differences below zero: not counted anywhere else */
+	u64 unmatched;   /* ends without a beginning */
+	u64 events_lost; /* no room in the ring buffer */
 
-	u32 untraced;	/* set from outside: programs leave this CPU alone */
-	u32 softirq_vector;	/* of the open softirq */
-	u32 softirq_run_valid;	/* the end that was seen last had a beginning */
+	u32 untraced;          /* set from outside: programs leave this CPU alone */
+	u32 softirq_vector;    /* of the open softirq */
+	u32 softirq_run_valid; /* the end that was seen last had a beginning */
 	u32 hardirq_run_valid;
 	u64 pad;
 
-	struct cpu_stay stays[CPU_STAYS];	/* stays[switches % CPU_STAYS] is the running one */
+	struct cpu_stay stays[CPU_STAYS]; /* stays[switches % CPU_STAYS] is the running one */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* What every single event in the ring buffer starts with. */
 struct event {
-	u32 kind;	/* one number per event struct, given out by the loader */
+	u32 kind; /* one number per event struct, given out by the loader */
 	u32 cpu;
-	u64 time_ns;	/* CLOCK_MONOTONIC */
+	u64 time_ns; /* CLOCK_MONOTONIC */
 };
 
 /*
@@ -12,7 +12,7 @@ struct event {
  */
 struct event_limit {
 	u64 second;
-	u64 sent;	/* in this second */
-	u64 longest_ns;	/* of those */
-	u64 suppressed;	/* since attach */
+	u64 sent;       /* in this second */
+	u64 longest_ns; /* of those */
+	u64 suppressed; /* since attach */
 };

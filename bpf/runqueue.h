@@ -26,9 +26,9 @@ struct runqueue_move {
 /* One row per CPU, the one that a task first ran on; written by that CPU alone. */
 struct runqueue_row {
 	struct hist wait;
-	u64 unmatched;	/* a task ran whose wait had not been noted */
-	u64 collided;	/* a wait was not noted: all its places were taken */
-	u64 negative;	/* ran before it was woken, by the clock */
+	u64 unmatched; /* a task ran whose wait had not been noted */
+	u64 collided;  /* a wait was not noted: all its places were taken */
+	u64 negative;  /* ran before it was woken, by the clock */
 	struct event_limit limit;
 	u64 pad[3];
 };
@@ -41,8 +41,8 @@ struct runqueue_worst {
 	u32 pid;
 	u32 tgid;
 	char comm[16];
-	u64 waited_until_ns;	/* until it was moved away from waited_cpu, else until it ran */
+	u64 waited_until_ns; /* until it was moved away from waited_cpu, else until it ran */
 	u32 waited_cpu;
 	u32 pad;
-	struct cpu_row cpu;	/* of waited_cpu, as it is at the end of the wait */
+	struct cpu_row cpu; /* of waited_cpu, as it is at the end of the wait */
 };

@@ -3,7 +3,7 @@
 #include "foreshock.bpf.h"
 #include "softirq.h"
 
-MAPPED_ARRAY(softirq_row, softirq_rows, NR_CPUS *SOFTIRQ_VECTORS);
+MAPPED_ARRAY(softirq_row, softirq_rows, NR_CPUS * SOFTIRQ_VECTORS);
 
 helper struct softirq_row *softirq_row_of(u32 cpu, u32 vector)
 {
@@ -12,8 +12,8 @@ helper struct softirq_row *softirq_row_of(u32 cpu, u32 vector)
 	return vector < SOFTIRQ_VECTORS ? softirq_rows.lookup(&index) : NULL;
 }
 
-helper void send_softirq_worst(u32 kind, u32 vector, u64 duration_ns, u64 softirq_ns, u64 hardirq_ns, u64 now,
-			       u32 cpu, struct cpu_row *row)
+helper void send_softirq_worst(u32 kind, u32 vector, u64 duration_ns, u64 softirq_ns, u64 hardirq_ns, u64 now, u32 cpu,
+			       struct cpu_row *row)
 {
 	struct softirq_worst *worst = events.ringbuf_reserve(sizeof(*worst));
 
@@ -64,8 +64,7 @@ handler softirq_on_softirq_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	}
 	hist_add(&softirq->delay, delay_ns);
 	if (delay_ns >= SOFTIRQ_THRESHOLD_NS && may_send(&softirq->delay_limit, delay_ns, now))
-		send_softirq_worst(SOFTIRQ_WORST_DELAY, vector, delay_ns,
-				   row->softirq_ns - softirq->raised_softirq_ns,
+		send_softirq_worst(SOFTIRQ_WORST_DELAY, vector, delay_ns, row->softirq_ns - softirq->raised_softirq_ns,
 				   row->hardirq_ns - softirq->raised_hardirq_ns, now, cpu, row);
 }
 
@@ -79,6 +78,6 @@ handler softirq_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 		return;
 	hist_add(&softirq->run, run_ns);
 	if (run_ns >= SOFTIRQ_THRESHOLD_NS && may_send(&softirq->run_limit, run_ns, now))
-		send_softirq_worst(SOFTIRQ_WORST_RUN, vector, run_ns, 0, row->hardirq_ns - row->softirq_hardirq_ns,
-				   now, cpu, row);
+		send_softirq_worst(SOFTIRQ_WORST_RUN, vector, run_ns, 0, row->hardirq_ns - row->softirq_hardirq_ns, now,
+				   cpu, row);
 }

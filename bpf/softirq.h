@@ -6,12 +6,12 @@
 
 /* One row per CPU and vector, written by that CPU alone. */
 struct softirq_row {
-	struct hist delay;	/* from the first raise to the entry that serves it */
-	struct hist run;	/* without the hard interrupts inside */
-	u64 raised_ns;	/* 0: not raised, or being served */
-	u64 raised_softirq_ns;	/* the CPU's cumulated times when it was raised */
+	struct hist delay;     /* from the first raise to the entry that serves it */
+	struct hist run;       /* without the hard interrupts inside */
+	u64 raised_ns;         /* 0: not raised, or being served */
+	u64 raised_softirq_ns; /* the CPU's cumulated times when it was raised */
 	u64 raised_hardirq_ns;
-	u64 unraised;	/* entered without a raise that was seen */
+	u64 unraised; /* entered without a raise that was seen */
 	u64 negative;
 	struct event_limit delay_limit;
 	struct event_limit run_limit;
@@ -25,9 +25,9 @@ struct softirq_row {
 struct softirq_worst {
 	struct event event;
 	u64 duration_ns;
-	u64 softirq_ns;	/* of the delay: spent in other softirqs */
-	u64 hardirq_ns;	/* of the delay, or inside the run: spent in hard interrupts */
-	u32 kind;	/* SOFTIRQ_WORST_* */
+	u64 softirq_ns; /* of the delay: spent in other softirqs */
+	u64 hardirq_ns; /* of the delay, or inside the run: spent in hard interrupts */
+	u32 kind;       /* SOFTIRQ_WORST_* */
 	u32 vector;
 	struct cpu_row cpu;
 };

@@ -14,7 +14,9 @@ import numpy as np
 
 __all__ = ["bpf_folder", "constants", "layout", "layouts"]
 
-_SCALARS = {f"{sign}{bits}": f"{kind}{bits // 8}" for sign, kind in (("u", "u"), ("s", "i")) for bits in (8, 16, 32, 64)}
+_SCALARS = {
+    f"{sign}{bits}": f"{kind}{bits // 8}" for sign, kind in (("u", "u"), ("s", "i")) for bits in (8, 16, 32, 64)
+}
 _DEFINE = re.compile(r"^#define\s+([A-Z]\w*)\s+\(?(-?\w[\w \t*+<>-]*?)\)?[ \t]*$", re.M)
 _INCLUDE = re.compile(r'^#include\s+"(\w+)\.h"', re.M)
 _ENUM = re.compile(r"\benum\s*\w*\s*\{(.*?)\}", re.S)

@@ -36,7 +36,9 @@ def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
-        raise UsageError("--probes names no probe.", hint="foreshock probes lists them; --probes auto takes the usual ones")
+        raise UsageError(
+            "--probes names no probe.", hint="foreshock probes lists them; --probes auto takes the usual ones"
+        )
     named = [find_probe(name) for name in wanted if name != "auto"]
     chosen = dict.fromkeys(probe.name for probe in named)
     if "auto" in wanted or deep:

@@ -14,7 +14,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
     """A length of time with its unit, as integer nanoseconds."""
 
     name = "duration"

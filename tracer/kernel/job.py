@@ -101,7 +101,7 @@ def job(probes: Sequence[Probe], options: Options) -> dict[str, Any]:
 
 
 def _layout(dtype: np.dtype) -> dict[str, Any]:
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     return {"size": dtype.itemsize, "fields": {name: entry[1] for name, entry in fields.items()}}
 
 

@@ -91,10 +91,10 @@ def _empty_folder() -> Iterator[str]:
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o755, exist_ok=True)
         found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
-            if not any(folder.iterdir()):
-                yield str(folder)
-                return
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+        if ours and not any(folder.iterdir()):
+            yield str(folder)
+            return
     with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
         yield other
 
@@ -124,17 +124,14 @@ def _start(
         start_new_session=True,
     )
     assert child.stdin is not None
-    try:
+    # It may have died at once; its last words say why.
+    with contextlib.suppress(BrokenPipeError):
         child.stdin.write(json.dumps(job).encode())
         child.stdin.close()
-    except BrokenPipeError:
-        pass  # it died at once; its last words say why
     return child
 
 
-def _converse(
-    channel: socket.socket, loaded: Loaded, fill: Callable[[dict[str, int]], None], deadline: float
-) -> None:
+def _converse(channel: socket.socket, loaded: Loaded, fill: Callable[[dict[str, int]], None], deadline: float) -> None:
     while True:
         channel.settimeout(max(0.01, deadline - time.monotonic()))
         data, descriptors, _flags, _address = socket.recv_fds(channel, _PACKET, 1)

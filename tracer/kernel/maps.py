@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 
@@ -30,8 +31,7 @@ class MappedArray:
     def close(self) -> None:
         """Give the mapping and the descriptor back. Copies stay valid, ``rows`` is empty from now on."""
         self.rows = np.zeros(0, dtype=self.rows.dtype)
-        try:
+        # A caller may still hold a view: the mapping goes with it.
+        with contextlib.suppress(BufferError):
             self._memory.close()
-        except BufferError:
-            pass  # a caller still holds a view: the mapping goes with it
         os.close(self._descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
@@ -117,8 +118,6 @@ def _attach(probes: Sequence[Probe], options: Options, interpreter: str) -> Sess
     shapes = map_shapes(probes, options.cpu_count)
 
     def fill(maps: dict[str, int]) -> None:
-        import os
-
         table = MappedArray(os.dup(maps["hist_edges_table"]), shapes["hist_edges_table"].dtype, 1)
         table.rows.view("u1")[:] = np.frombuffer(histogram.kernel_table(), dtype="u1")
         table.close()

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Holders", "holders"]
+__all__ = ["CGROUP", "Holders", "fitted", "holders"]
+
+#: Column of a cgroup's path. A pod's is about 180 bytes long, and what tells it from its siblings comes last.
+CGROUP = "S192"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,14 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
     )
 
 
+def fitted(path: bytes) -> bytes:
+    """Shorten a cgroup's path to the column's width, from the front."""
+    width = np.dtype(CGROUP).itemsize
+    return path if len(path) <= width else b"..." + path[3 - width :]
+
+
 def _inside(at_start: np.ndarray, now: int) -> np.ndarray:
     """Interrupt time inside each stay: from the cumulated time at its start to that at the next one's."""
     following = np.append(at_start[1:], now).astype("i8")
-    return np.maximum(following - at_start.astype("i8"), 0)
+    inside: np.ndarray = np.maximum(following - at_start.astype("i8"), 0)
+    return inside

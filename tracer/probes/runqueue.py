@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracer.probe import Column, Events, Loss, Map, Member, Probe, Table, Tracepoint
-from tracer.probes._holders import holders
+from tracer.probes._holders import CGROUP, fitted, holders
 
 _WORST = np.dtype(
     [
@@ -26,11 +26,11 @@ _WORST = np.dtype(
         ("pid", "u4"),
         ("tgid", "u4"),
         ("comm", "S16"),
-        ("cgroup", "S96"),
+        ("cgroup", CGROUP),
         ("holder_pid", "u4"),
         ("holder_tgid", "u4"),
         ("holder_comm", "S16"),
-        ("holder_cgroup", "S96"),
+        ("holder_cgroup", CGROUP),
         ("holder_ns", "u8"),
         ("holders", "u4"),
         ("task_ns", "u8"),
@@ -52,9 +52,9 @@ def _decode(events: np.ndarray, names: Any) -> np.ndarray:
         row["time_ns"], row["cpu"] = event["event"]["time_ns"], event["event"]["cpu"]
         for name in ("wait_ns", "waited_cpu", "pid", "tgid", "comm"):
             row[name] = event[name]
-        row["cgroup"] = names.cgroup(int(event["cgroup_id"]))
+        row["cgroup"] = fitted(names.cgroup(int(event["cgroup_id"])))
         row["holder_pid"], row["holder_tgid"], row["holder_comm"] = found.pid, found.tgid, found.comm
-        row["holder_cgroup"] = names.cgroup_of(found.pid) if found.pid else b""
+        row["holder_cgroup"] = fitted(names.cgroup_of(found.pid)) if found.pid else b""
         row["holder_ns"], row["holders"] = found.holder_ns, found.tasks
         for name in ("task_ns", "idle_ns", "softirq_ns", "hardirq_ns", "covered_ns"):
             row[name] = getattr(found, name)

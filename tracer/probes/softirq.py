@@ -13,7 +13,7 @@ import numpy as np
 
 from tracer.layouts import constants
 from tracer.probe import Column, Events, Loss, Map, Probe, Table, Tracepoint
-from tracer.probes._holders import holders
+from tracer.probes._holders import CGROUP, fitted, holders
 
 _DELAY = constants("softirq")["SOFTIRQ_WORST_DELAY"]
 
@@ -26,7 +26,7 @@ _WORST = np.dtype(
         ("vector", "u4"),
         ("pid", "u4"),
         ("comm", "S16"),
-        ("cgroup", "S96"),
+        ("cgroup", CGROUP),
         ("holder_ns", "u8"),
         ("softirq_ns", "u8"),
         ("hardirq_ns", "u8"),
@@ -44,7 +44,7 @@ def _decode(events: np.ndarray, names: Any) -> np.ndarray:
         for name in ("kind", "duration_ns", "vector", "softirq_ns", "hardirq_ns"):
             row[name] = event[name]
         row["pid"], row["comm"] = found.pid, found.comm
-        row["cgroup"] = names.cgroup_of(found.pid) if found.pid else b""
+        row["cgroup"] = fitted(names.cgroup_of(found.pid)) if found.pid else b""
         row["holder_ns"] = found.holder_ns
     return rows
 

@@ -65,7 +65,9 @@ class Loader:
         try:
             return Btf.running_kernel()
         except (OSError, ValueError) as error:
-            raise Refused("the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(error))
+            raise Refused(
+                "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(error)
+            ) from None
 
     def _usable(self, btf):
         # type: (Btf) -> Tuple[List[Dict[str, Any]], Dict[str, int]]
@@ -139,12 +141,12 @@ class Loader:
         try:
             from bcc import BPF
         except ImportError as error:
-            raise Refused("bcc can't be imported by {}: {}".format(sys.executable, error))
+            raise Refused("bcc can't be imported by {}: {}".format(sys.executable, error)) from None
         flags = ["-D{}={}".format(name, value) for name, value in sorted(macros.items())]
         try:
             return BPF(text=text.encode(), cflags=flags + ["-Wno-macro-redefined", "-Wno-unknown-pragmas"])
         except Exception as error:  # bcc raises plain Exception; the compiler's own words are on stderr
-            raise Refused("bcc could not compile the programs: {}".format(error))
+            raise Refused("bcc could not compile the programs: {}".format(error)) from None
 
     def _hand_over_maps(self, module):
         # type: (Any) -> None
@@ -185,12 +187,12 @@ class Loader:
         try:
             descriptor = syscalls.load_program(prog_type, code, program.name, btf_id)
         except OSError as error:
-            raise Refused("the kernel refused program {}: {}".format(program.name, error.strerror))
+            raise Refused("the kernel refused program {}: {}".format(program.name, error.strerror)) from None
         self.send({"program": program.name, "probes": program.handlers}, descriptor)
         try:
             self._attach(program, descriptor)
         except OSError as error:
-            raise Refused("program {} can't be attached: {}".format(program.name, error.strerror))
+            raise Refused("program {} can't be attached: {}".format(program.name, error.strerror)) from None
 
     def _attach(self, program, descriptor):
         # type: (source.Program, int) -> None

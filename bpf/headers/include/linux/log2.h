@@ -5,4 +5,4 @@
 #define FORESHOCK_OR4(n) (FORESHOCK_OR2(n) | (FORESHOCK_OR2(n) >> 4))
 #define FORESHOCK_OR8(n) (FORESHOCK_OR4(n) | (FORESHOCK_OR4(n) >> 8))
 #define FORESHOCK_OR16(n) (FORESHOCK_OR8(n) | (FORESHOCK_OR8(n) >> 16))
-#define roundup_pow_of_two(n) (FORESHOCK_OR16((n)-1) + 1)
+#define roundup_pow_of_two(n) (FORESHOCK_OR16((n) - 1) + 1)
