@@ -4,6 +4,7 @@ Standard library only and Python 3.6: the loader runs under whichever interprete
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -16,6 +17,12 @@ _BPF, _PERF_EVENT_OPEN = {
     "ppc64le": (361, 319),
     "s390x": (351, 331),
 }.get(platform.machine(), (-1, -1))
+
+MAP_LOOKUP = 1
+MAP_DELETE = 3
+MAP_NEXT_KEY = 4
+MAP_LOOKUP_BATCH = 24
+MAP_LOOKUP_AND_DELETE_BATCH = 25
 
 _PROG_LOAD = 5
 _RAW_TRACEPOINT_OPEN = 17
@@ -63,13 +70,13 @@ def load_program(prog_type, code, name, attach_btf_id=0):
         except OSError as error:
             lines = log.value.decode(errors="replace").strip().splitlines()
             detail = " | ".join(line.strip() for line in lines[-4:-1])
-            raise OSError(error.errno, "{} ({})".format(error.strerror, detail or "no verifier log"))
+            raise OSError(error.errno, "{} ({})".format(error.strerror, detail or "no verifier log")) from None
 
 
 def _load(prog_type, code, name, attach_btf_id, log):
     # type: (int, bytes, str, int, Optional[ctypes.Array[ctypes.c_char]]) -> int
     instructions = ctypes.create_string_buffer(code, len(code))
-    licence = ctypes.create_string_buffer(b"Dual BSD/GPL")
+    licence = ctypes.create_string_buffer(b"GPL")
     attr = bytearray(112)
     struct.pack_into(
         "<IIQQIIQI", attr, 0,
@@ -96,7 +103,7 @@ def attach_clock(program, cpu, hz):
     # type: (int, int, int) -> int
     """Run a program ``hz`` times a second on ``cpu``, from its software clock. Returns the perf event."""
     attr = bytearray(_PERF_ATTR_SIZE)
-    struct.pack_into("<IIQQ", attr, 0, _PERF_TYPE_SOFTWARE, _PERF_ATTR_SIZE, _PERF_COUNT_SW_CPU_CLOCK, 10 ** 9 // hz)
+    struct.pack_into("<IIQQ", attr, 0, _PERF_TYPE_SOFTWARE, _PERF_ATTR_SIZE, _PERF_COUNT_SW_CPU_CLOCK, 10**9 // hz)
     buffer = (ctypes.c_char * len(attr)).from_buffer(attr)
     event = _libc.syscall(_PERF_EVENT_OPEN, buffer, -1, cpu, -1, _PERF_FLAG_FD_CLOEXEC)
     if event < 0 or _libc.ioctl(event, _PERF_EVENT_IOC_SET_BPF, program) < 0:
@@ -121,6 +128,36 @@ def program_costs(program):
     _bpf(_OBJ_GET_INFO_BY_FD, attr)
     run_time_ns, run_count, misses = struct.unpack_from("<QQQ", info, 192)
     return run_time_ns, run_count, misses
+
+
+def map_element(command, descriptor, key, value):
+    # type: (int, int, int, int) -> None
+    """Run one of the MAP_… commands on the element whose key is at address ``key``; ``value`` is an address, too.
+
+    MAP_NEXT_KEY puts the key after ``key`` (0 for the first) at ``value``. Raises OSError, ENOENT for no element.
+    """
+    attr = bytearray(32)
+    struct.pack_into("<IIQQ", attr, 0, descriptor, 0, key, value)
+    _bpf(command, attr)
+
+
+def map_batch(command, descriptor, keys, values, room):
+    # type: (int, int, int, int, int) -> Tuple[int, bool]
+    """Read the first ``room`` elements of a hash at once (since v5.6), to the addresses ``keys`` and ``values``.
+
+    Returns how many there were, and whether these were all. MAP_LOOKUP_AND_DELETE_BATCH takes them out.
+    """
+    token = ctypes.c_uint64(0)
+    attr = bytearray(56)
+    struct.pack_into("<QQQQII", attr, 0, 0, ctypes.addressof(token), keys, values, room, descriptor)
+    whole = False
+    try:
+        _bpf(command, attr)
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        whole = True
+    return int(struct.unpack_from("<I", attr, 32)[0]), whole
 
 
 def enable_stats():
