@@ -77,17 +77,16 @@ class Collector:
 
     def _windows(self, probe: Probe, events: dict[tuple[str, str], np.ndarray], end_ns: int) -> list[Window]:
         polled = self._polled[probe.name]
-        if polled:
-            return [
-                Window(probe.name, table, self._start_ns, end_ns, rows, losses)
-                for table, (rows, losses) in polled.read(end_ns).items()
-            ]
-        windows = []
+        read = polled.read(end_ns) if polled else {}
+        windows = [
+            Window(probe.name, table, self._start_ns, end_ns, rows, losses) for table, (rows, losses) in read.items()
+        ]
         losses = self._losses(probe)
         for table in probe.tables:
+            if isinstance(table, Table) and not table.map:
+                continue  # a reader's or a source's, above
             # A probe's losses are told once, with its first table.
-            window = self._window(probe, table, events, end_ns, losses if table is probe.tables[0] else {})
-            windows.append(window)
+            windows.append(self._window(probe, table, events, end_ns, losses if table is probe.tables[0] else {}))
         return windows
 
     def _window(
