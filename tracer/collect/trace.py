@@ -13,7 +13,7 @@ from tracer.collect.choice import choose
 from tracer.collect.collector import Collector
 from tracer.collect.header import recording_header
 from tracer.errors import ProbeUnavailableError, UsageError
-from tracer.kernel import cpus
+from tracer.kernel import cpus, privilege
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.job import Options
 from tracer.kernel.session import attach
@@ -56,6 +56,9 @@ class Trace:
         self._session = attach(choice.probes, _options(request, self._names))
         try:
             self._insist(choice.named)
+            # Before the collector: its sources have threads.
+            deep = any(probe.tier == "deep" for probe in self._session.probes)
+            privilege.keep_only(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT)
             self._collector = Collector(self._session, self._names)
         except BaseException:
             self._session.close()

@@ -1,0 +1,35 @@
+"""What is given up stays given up, also for threads and programs started later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import subprocess, threading
+from pathlib import Path
+from tracer.kernel import privilege
+
+def capabilities(text):
+    return {line.split()[0]: int(line.split()[1], 16) for line in text.splitlines() if line.startswith("Cap")}
+
+privilege.keep_only(privilege.KEPT)
+found = []
+thread = threading.Thread(target=lambda: found.append(Path("/proc/thread-self/status").read_text()))
+thread.start()
+thread.join()
+found.append(Path("/proc/self/status").read_text())
+found.append(subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True).stdout)
+kept = sum(1 << privilege._CAPABILITIES[name] for name in privilege.KEPT)
+for text in found:
+    caps = capabilities(text)
+    assert caps["CapEff:"] & ~kept == 0 and caps["CapPrm:"] & ~kept == 0 and caps["CapBnd:"] & ~kept == 0, text
+    assert "NoNewPrivs:\\t1" in text
+assert capabilities(found[0])["CapEff:"] & 1 << 21, "sys_admin was to be kept"
+print("done")
+"""
+
+
+def test_everything_else_is_given_up() -> None:
+    result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30)
+    assert result.stdout == "done\n", result.stderr

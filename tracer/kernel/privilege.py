@@ -1,0 +1,56 @@
+"""Give up what is not needed any more once everything is attached."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterable
+
+__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only"]
+
+#: Numbers from include/uapi/linux/capability.h.
+_CAPABILITIES = {
+    "dac_override": 1,  # the output file may lie in somebody else's folder
+    "dac_read_search": 2,
+    "sys_ptrace": 19,
+    "sys_admin": 21,
+    "syslog": 34,
+    "perfmon": 38,
+    "bpf": 39,
+}
+
+#: Enough for reading maps and files. sys_admin is what switching the kernel's accounting of BPF on asks for.
+KEPT = ("dac_override", "dac_read_search", "sys_admin", "perfmon", "bpf")
+#: Symbols: other processes' maps and files, kernel addresses.
+KEPT_FOR_STACKS = (*KEPT, "sys_ptrace", "syslog")
+
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def keep_only(names: Iterable[str]) -> None:
+    """Give up every other capability, for this thread and those it starts, and for every program it may run.
+
+    Call it before starting threads. Without privileges to give up it changes nothing.
+    """
+    kept = sum(1 << _CAPABILITIES[name] for name in names)
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    for number in range(64):
+        if not kept >> number & 1:
+            _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("<Ii", _VERSION_3, 0))
+    held = ctypes.create_string_buffer(24)
+    if _libc.capget(header, held) < 0:
+        return
+    low_effective, low_permitted, _, high_effective, high_permitted, _ = struct.unpack("<6I", held.raw[:24])
+    permitted = (low_permitted | high_permitted << 32) & kept
+    effective = (low_effective | high_effective << 32) & kept
+    words = [effective, permitted, 0]
+    data = struct.pack("<6I", *(word & 0xFFFFFFFF for word in words), *(word >> 32 for word in words))
+    _libc.capset(header, ctypes.create_string_buffer(data, 24))
