@@ -18,6 +18,9 @@
 
 #define barrier() asm volatile("" ::: "memory")
 
+/* Makes the compiler forget what it knows of a value, so that the bounds check below stays for the verifier. */
+#define keep(value) asm volatile("" : "+r"(value))
+
 /* An array that user space reads through mmap, without system calls. */
 #define MAPPED_ARRAY(layout, name, rows) BPF_F_TABLE("array", u32, struct layout, name, rows, F_MMAPABLE)
 
@@ -64,9 +67,10 @@ helper u32 top_bit(u64 value)
 }
 
 /* The slot of a value: a guess from its top four bits, which is at most two too low. */
-helper u32 hist_slot(struct hist_edges *edges, u64 value)
+helper u64 hist_slot(struct hist_edges *edges, u64 value)
 {
-	u32 bit, slot;
+	u64 slot;
+	u32 bit;
 
 	if (!value)
 		return 0;
@@ -85,11 +89,12 @@ helper u32 hist_slot(struct hist_edges *edges, u64 value)
 helper void hist_add(struct hist *hist, u64 value)
 {
 	struct hist_edges *edges = get_hist_edges();
-	u32 slot;
+	u64 slot;
 
 	if (!edges)
 		return;
 	slot = hist_slot(edges, value);
+	keep(slot);
 	if (slot >= HIST_SLOTS)
 		return;
 	hist->sum += value;

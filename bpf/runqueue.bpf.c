@@ -8,6 +8,7 @@
 #include "foreshock.bpf.h"
 #include "runqueue.h"
 #include "task.bpf.h"
+#include "switch.bpf.h"
 
 #define TIME_MASK ((1ULL << RUNQUEUE_TIME_BITS) - 1)
 #define TASK_DEAD 0x80
@@ -150,6 +151,7 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 	u64 word = take_wait(pid);
 	u64 wait_ns;
 
+	row->waited_ns = 0;
 	/* Left out by the user; the wait is over all the same. */
 	if (row->untraced)
 		return;
@@ -163,6 +165,7 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 		waits->negative++;
 		return;
 	}
+	row->waited_ns = wait_ns;
 	hist_add(&waits->wait, wait_ns);
 	if (wait_ns >= RUNQUEUE_THRESHOLD_NS && may_send(&waits->limit, wait_ns, now))
 		send_worst(task, pid, wait_ns, now, cpu, row);
@@ -194,20 +197,14 @@ handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	u32 prev_pid = read_kernel(prev, u32, TASK_STRUCT__PID);
 	u32 next_pid = read_kernel(next, u32, TASK_STRUCT__PID);
 	struct runqueue_row *waits = runqueue_row_of(cpu);
-#if SCHED_SWITCH__ARGS > 3
-	/* Since fa2c3254d7cf ("sched/tracing: Don't re-read p->state when emitting sched_switch event") (in v5.18). */
-	u32 prev_state = ctx[3];
-#else
-	u32 prev_state = read_kernel(prev, u32, TASK_STRUCT__STATE);
-#endif
 
 	if (!waits)
 		return;
 	if (prev_pid) {
-		if ((ctx[0] & 1) || !prev_state) {
+		if (switched_out_runnable(ctx)) {
 			if (task_wanted(prev))
 				start_wait(prev, prev_pid, now, false, waits);
-		} else if (prev_state & TASK_DEAD) {
+		} else if (switched_out_state(ctx) & TASK_DEAD) {
 			take_wait(prev_pid);
 		}
 	}

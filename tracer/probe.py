@@ -8,7 +8,20 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["VECTORS", "Tracepoint", "Vectors", "Clock", "Hook", "Member", "Map", "Table", "Events", "Loss", "Probe", "Column"]
+__all__ = [
+    "VECTORS",
+    "Tracepoint",
+    "Vectors",
+    "Clock",
+    "Hook",
+    "Member",
+    "Map",
+    "Table",
+    "Events",
+    "Loss",
+    "Probe",
+    "Column",
+]
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,7 @@ class Table:
     apart by ``keys``). ``histogram`` is a ``struct hist`` member. ``used`` is a key that is 0 in an unused row.
     ``derive(before, after, start_ns, end_ns)`` replaces the generic difference where a table needs more than
     that: it gets two snapshots of the map and returns the rows and what it had to leave out.
+    ``named(rows, names)`` puts names in place of ids that only the node can resolve, as ``Events.decode`` does.
     """
 
     name: str
@@ -148,6 +162,7 @@ class Table:
     histogram: str = ""
     used: str = ""
     columns: tuple[Column, ...] = ()
+    named: Callable[..., np.ndarray] | None = None
     derive: Callable[..., tuple[np.ndarray, Mapping[str, int]]] | None = None
 
 

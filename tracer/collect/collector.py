@@ -109,6 +109,7 @@ class Collector:
             losses = {**losses, **more}
         else:
             rows = table_rows(table, self._session.shapes[table.map], snapshots)
+            rows = table.named(rows, self._names) if table.named else rows
         return Window(probe.name, table.name, snapshots.start_ns, snapshots.end_ns, rows, losses)
 
     def _events(self) -> dict[tuple[str, str], np.ndarray]:

@@ -61,6 +61,16 @@ def _decode(events: np.ndarray, names: Any) -> np.ndarray:
     return rows
 
 
+#: What bpf/task.bpf.h reads.
+TASK_CGROUP = (
+    Member("task_struct.cgroups"),
+    Member("css_set.subsys"),
+    Member("css_set.dfl_cgrp"),
+    Member("cgroup_subsys_state.cgroup"),
+    Member("cgroup.kn"),
+    Member("kernfs_node.id"),
+)
+
 PROBE = Probe(
     name="runqueue",
     summary="how long runnable tasks wait for a CPU, and who held it during the longest waits",
@@ -82,12 +92,7 @@ PROBE = Probe(
         Member("task_struct.se.sched_delayed", optional=True),
         # Since bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y") (in v5.16).
         Member("task_struct.cpu", otherwise=("task_struct.thread_info.cpu",)),
-        Member("task_struct.cgroups"),
-        Member("css_set.subsys"),
-        Member("css_set.dfl_cgrp"),
-        Member("cgroup_subsys_state.cgroup"),
-        Member("cgroup.kn"),
-        Member("kernfs_node.id"),
+        *TASK_CGROUP,
     ),
     enums=(("cgroup_subsys_id", "cpu_cgrp_id"),),
     maps=(
