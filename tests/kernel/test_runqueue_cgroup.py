@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from kernel.traced import Traced, counted
 from kernel.workload import HOG, SPIN, Task
+
 from tracer.kernel.cgroups import CgroupNames
 
 
@@ -46,7 +46,7 @@ def test_tells_victims_from_hogs(attach: Callable[..., Traced], groups: tuple[Pa
     # The kernel's own account of the same task, read by the task itself.
     assert waited_ns == pytest.approx(used["wait_ns"], rel=0.1)
     assert waited_ns > 200_000_000
-    assert int(rows[name]["preempted"]) == pytest.approx(used["involuntary"], abs=3)
+    assert int(rows[name]["preempted"]) == pytest.approx(used["involuntary"], abs=5, rel=0.1)
     # Every wait belongs to some cgroup: together they are runqueue's own, but for those read while they ended.
     everything = counted(windows["runqueue.wait"].rows)
     by_group = sum(counted(row) for row in rows.values()) + windows["runqueue_cgroup.wait"].losses["folded"]
