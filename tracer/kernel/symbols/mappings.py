@@ -1,0 +1,61 @@
+"""Where a process has which file in memory: the executable part of /proc/PID/maps."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+__all__ = ["Mapping", "Mappings"]
+
+_DELETED = b" (deleted)"
+
+#: No process needs more; one that makes as many has the rest unresolved.
+MAX_MAPPINGS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One executable range of addresses. ``path`` is the kernel's text, empty for anonymous memory."""
+
+    start: int
+    end: int
+    offset: int
+    inode: int
+    path: bytes
+
+    @property
+    def module(self) -> bytes:
+        """The file's name without its folder, or the kernel's name in brackets."""
+        if self.path.startswith(b"["):
+            return self.path
+        return self.path.removesuffix(_DELETED).rpartition(b"/")[2] or b"[anonymous]"
+
+
+class Mappings:
+    """The executable ranges of one process at one moment."""
+
+    def __init__(self, text: bytes) -> None:
+        self._mappings = [mapping for mapping in map(_parse, _executable(text)) if mapping]
+        self._starts = [mapping.start for mapping in self._mappings]
+
+    def find(self, address: int) -> Mapping | None:
+        """Return the range that holds an address."""
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address >= self._mappings[place].end:
+            return None
+        return self._mappings[place]
+
+
+def _executable(text: bytes) -> list[bytes]:
+    # "55d0c0a00000-55d0c0a25000 r-xp 00002000 fe:01 1234    /usr/bin/cat"
+    return [line for line in text.splitlines() if line.partition(b" ")[2][2:3] == b"x"][:MAX_MAPPINGS]
+
+
+def _parse(line: bytes) -> Mapping | None:
+    fields = line.split(None, 5)
+    try:
+        start, _, end = fields[0].partition(b"-")
+        path = fields[5] if len(fields) > 5 else b""
+        return Mapping(int(start, 16), int(end, 16), int(fields[2], 16), int(fields[4]), path)
+    except (ValueError, IndexError):
+        return None

@@ -1,0 +1,129 @@
+"""Functions of processes by address, asked for while the processes still run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+
+from tracer.kernel.symbols.files import Files
+from tracer.kernel.symbols.jit import JitMap
+from tracer.kernel.symbols.kallsyms import Symbol
+from tracer.kernel.symbols.mappings import Mapping, Mappings
+
+__all__ = ["NOWHERE", "Process", "Processes"]
+
+#: An address in no executable memory.
+NOWHERE: Symbol = (b"", b"[unknown]")
+
+MAX_PROCESSES = 512
+MAX_ADDRESSES = 1 << 14  # remembered per process
+MAX_JIT_MAPS = 4
+
+#: What tells a program image from the next one with the same pid: start time, and where code and stack begin.
+Identity = tuple[bytes, bytes, bytes]
+
+
+class Process:
+    """One program image: from exec to exec or exit."""
+
+    def __init__(self, pid: int, identity: Identity) -> None:
+        self.identity = identity
+        self.jit: JitMap | None = None
+        self._pid = pid
+        self._proc = f"/proc/{pid}"
+        self._mappings = Mappings(b"")
+        self._known: dict[int, Symbol] = {}
+
+    def resolve(self, addresses: Iterable[int], files: Files) -> dict[int, Symbol]:
+        """Return module and function of each address; ``module+0xoffset`` for the function where there's no symbol."""
+        wanted = set(addresses)
+        new = [address for address in wanted if address not in self._known]
+        if new:
+            if any(self._mappings.find(address) is None for address in new):
+                self._read_mappings()
+            if len(self._known) + len(new) > MAX_ADDRESSES:
+                self._known.clear()
+                new = list(wanted)
+            self._resolve(new, files)
+        return {address: self._known[address] for address in wanted}
+
+    def _read_mappings(self) -> None:
+        try:
+            self._mappings = Mappings(Path(self._proc, "maps").read_bytes())
+            self.jit = self._read_jit()
+        except OSError:
+            pass  # it just ended: what was known of it still holds
+
+    def _read_jit(self) -> JitMap | None:
+        status = Path(self._proc, "status").read_bytes().splitlines()
+        fields = {name: value.split() for name, _, value in (line.partition(b":") for line in status)}
+        inner = int(fields.get(b"NSpid", [b"%d" % self._pid])[-1])
+        return JitMap.of(self._proc, inner, int(fields[b"Uid"][1]), self.jit)
+
+    def _resolve(self, addresses: list[int], files: Files) -> None:
+        by_mapping: dict[Mapping | None, list[int]] = {}
+        for address in addresses:
+            by_mapping.setdefault(self._mappings.find(address), []).append(address)
+        for mapping, inside in by_mapping.items():
+            for address, name in zip(inside, self._names(mapping, inside, files), strict=True):
+                self._known[address] = _symbol(mapping, address, name)
+
+    def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> list[bytes]:
+        if mapping and (mapping.inode or mapping.path == b"[vdso]"):
+            try:
+                return files.resolve(self._proc, mapping, addresses)
+            except (OSError, ValueError):
+                return [b""] * len(addresses)
+        return [self.jit.resolve(address) if self.jit else b"" for address in addresses]
+
+
+class Processes:
+    """The processes seen last."""
+
+    def __init__(self) -> None:
+        self._processes: OrderedDict[int, Process] = OrderedDict()
+        self._files = Files()
+
+    def resolve(self, pid: int, addresses: Iterable[int]) -> dict[int, Symbol] | None:
+        """Return module and function of each address of a process; None if it ended before anyone asked."""
+        process = self._process(pid)
+        return process.resolve(addresses, self._files) if process else None
+
+    def _process(self, pid: int) -> Process | None:
+        identity = _identity(pid)
+        process = self._processes.get(pid)
+        if identity and (process is None or process.identity != identity):
+            process = self._processes[pid] = Process(pid, identity)
+        if process:
+            self._processes.move_to_end(pid)
+            self._trim()
+        return process
+
+    def _trim(self) -> None:
+        while len(self._processes) > MAX_PROCESSES:
+            self._processes.popitem(last=False)
+        with_jit = [process for process in self._processes.values() if process.jit]
+        for process in with_jit[:-MAX_JIT_MAPS]:
+            process.jit = None
+
+
+def _identity(pid: int) -> Identity | None:
+    """Return fields 22, 26 and 28 of /proc/PID/stat (starttime, startcode, startstack); source: proc(5)."""
+    try:
+        # Counted from behind the name, which may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if fields[0] in (b"Z", b"X"):
+        return None
+    return fields[19], fields[23], fields[25]
+
+
+def _symbol(mapping: Mapping | None, address: int, name: bytes) -> Symbol:
+    if mapping is None:
+        return NOWHERE
+    if name or not mapping.path.startswith(b"/"):
+        # Where anonymous memory lies says nothing, and would make a frame of every address.
+        return mapping.module, name or mapping.module
+    return mapping.module, b"%s+0x%x" % (mapping.module, address - mapping.start + mapping.offset)
