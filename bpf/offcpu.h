@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+#include "cpustate.h"
+#include "stacks.h"
+
+/* Of prev_state, what tells kinds of sleep apart: interruptible, uninterruptible, stopped, traced, parked, no load. */
+#define OFFCPU_STATES 0x44f
+
+/* After so many short blocks in a row, a task's stack is taken at one block in OFFCPU_SAMPLE only. */
+#define OFFCPU_SHORTS 4
+
+/* No stack because it was not taken: more negative than any error. */
+#define OFFCPU_NOT_TAKEN -4096
+
+/* One per task that has blocked, until it exits. Only the CPU that switches the task writes it. */
+struct offcpu_task {
+	u64 blocked_ns; /* when it blocked; 0: it isn't blocked */
+	s32 kernel_stack;
+	s32 user_stack;
+	u32 generation; /* of these ids */
+	u32 cpu;        /* where it blocked */
+	u32 state;
+	u32 shorts; /* short blocks in a row */
+};
+
+/* What off-CPU time is counted by. */
+struct offcpu_key {
+	u32 cpu;
+	u32 tgid;
+	u32 tid;
+	u32 state;
+	s32 kernel_stack; /* ids in the stack map of their generation, negative for none */
+	s32 user_stack;
+	u32 generation;
+};
+
+struct offcpu_count {
+	u64 weight; /* ns */
+	u64 count;
+	char comm[16];
+};
+
+/* One row per CPU, written by that CPU alone. */
+struct offcpu_row {
+	struct stack_use use;
+	u64 short_blocks; /* shorter than the setting, not counted otherwise */
+	u64 short_ns;
+	u64 negative;   /* blocks that ended before they began, by the clock */
+	u64 full_tasks; /* blocks not noted: no room for the task */
+};

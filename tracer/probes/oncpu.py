@@ -1,0 +1,92 @@
+"""What CPUs execute: stacks sampled by a clock, 49 times a second on each CPU, by task.
+
+49 Hz is in step with no timer that a kernel or a program usually has. Samples of the idle task are counted apart,
+in ``clock``, and have no rows in ``samples``; isolated and nohz_full CPUs carry no clock and have no rows at all.
+
+Overhead: about 3 µs per sample of a task, 49 times a second per CPU; 9 MB of kernel memory per 8,192 stacks, twice.
+Caveat: a program built without frame pointers shows its innermost function and little above it.
+Caveat: a process that ends before the end of the interval can't be asked for its symbols; its user frames are one,
+``[process ended]``.
+Caveat: the clock also runs on idle CPUs, and wakes them.
+"""
+
+from __future__ import annotations
+
+from tracer.probe import Clock, Column, Loss, Map, Member, Probe, Table
+
+PROBE = Probe(
+    name="oncpu",
+    summary="what CPUs execute: sampled stacks by CPU and task",
+    tier="deep",
+    reader="stacks",
+    filters=("pid", "cgroup"),
+    aliases=("profile",),
+    settings={"ONCPU_KEYS": 16384, "ONCPU_STACKS": 8192},
+    hooks=(Clock(hz=49),),
+    members=(
+        Member("task_struct.cgroups"),
+        Member("css_set.subsys"),
+        Member("css_set.dfl_cgrp"),
+        Member("cgroup_subsys_state.cgroup"),
+        Member("cgroup.kn"),
+        Member("kernfs_node.id"),
+    ),
+    enums=(("cgroup_subsys_id", "cpu_cgrp_id"),),
+    maps=(
+        Map("cpus", "cpu_row", ("cpu",)),
+        Map("oncpu_rows", "oncpu_row", ("cpu",)),
+        Map("oncpu_control", "stack_control", ()),
+    ),
+    plain_maps=("oncpu_counts_0", "oncpu_counts_1", "oncpu_stacks_0", "oncpu_stacks_1"),
+    tables=(
+        Table(
+            "samples",
+            help="samples by the CPU, the task and the stack they hit",
+            keys=("cpu", "tid", "stack"),
+            columns=(
+                Column("pid", "", "process id"),
+                Column("tid", "", "thread id"),
+                Column("comm", "", "thread's name"),
+                Column("stack", "", "stack's id in stacks, 0 for none"),
+                Column("weight", "samples", "samples that hit it"),
+            ),
+        ),
+        Table(
+            "stacks",
+            help="stacks not told before, innermost frame first",
+            keys=("stack", "depth"),
+            columns=(
+                Column("stack", "", "id: a hash of its frames"),
+                Column("depth", "", "0 for the innermost frame"),
+                Column("frame", "", "frame's id in frames"),
+            ),
+        ),
+        Table(
+            "frames",
+            help="frames not told before",
+            keys=("frame",),
+            columns=(
+                Column("frame", "", "id: a hash of the rest"),
+                Column("kind", "", "k kernel, u user"),
+                Column("module", "", "file name of the program or library, or the kernel's module in brackets"),
+                Column("symbol", "", "function, as in the symbol table; module+offset where there is none"),
+            ),
+        ),
+        Table(
+            "clock",
+            help="samples by what the CPU did, whatever the filters",
+            map="oncpu_rows",
+            by=("cpu",),
+            counters=("busy", "idle"),
+            columns=(
+                Column("busy", "samples", "hit a task"),
+                Column("idle", "samples", "hit the idle task"),
+            ),
+        ),
+    ),
+    losses=(
+        Loss("collided", "oncpu_rows", "use.collided", "stacks lost: another one had the place"),
+        Loss("missed", "oncpu_rows", "use.missed", "stacks the kernel could not take"),
+        Loss("full", "oncpu_rows", "use.full", "samples not counted: too many different ones in the interval"),
+    ),
+)
