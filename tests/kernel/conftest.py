@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from kernel.traced import Traced
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -36,6 +37,22 @@ def requires_bpf(requires_root: None) -> None:
 @pytest.fixture(autouse=True)
 def _kernel(requires_bpf: None) -> None:
     """Every test in this folder needs both."""
+
+
+@pytest.fixture
+def attach() -> Iterator[Callable[..., Traced]]:
+    """Return a function that attaches the named probes, ``attach("softirq", SOFTIRQ_THRESHOLD_NS=1)``.
+
+    They are detached after the test.
+    """
+    with ExitStack() as undo:
+
+        def traced(*names: str, **constants: int) -> Traced:
+            traced = Traced(names, **constants)
+            undo.callback(traced.close)
+            return traced
+
+        yield traced
 
 
 @pytest.fixture

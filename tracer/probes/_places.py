@@ -1,0 +1,46 @@
+"""Rows that CPUs give out on first use: what each counted between two snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracer.histogram import SLOTS
+
+__all__ = ["place_rows"]
+
+
+def place_rows(
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    per_cpu: int,
+    keys: tuple[str, ...],
+    counters: tuple[str, ...],
+    gauges: tuple[str, ...] = (),
+    histogram: str,
+) -> np.ndarray:
+    """Return the rows in which anything counted: ``cpu``, keys, differenced counters, gauges, ``sum``, ``slots``.
+
+    ``per_cpu`` rows of the map belong to each CPU. A row may change its keys: what it counted in the interval
+    is then told under the new ones, since a row is given away only after it was idle for longer than an interval.
+    """
+    changed = before[histogram]["sum"] != after[histogram]["sum"]
+    # Only zeros leave the sum as it is.
+    changed |= before[histogram]["slots"][:, 0] != after[histogram]["slots"][:, 0]
+    for name in counters:
+        changed |= before[name] != after[name]
+    chosen = np.flatnonzero(changed)
+    before, after = before[chosen], after[chosen]
+    fields: list[Any] = [("cpu", "u4"), *((name, after.dtype[name]) for name in keys)]
+    fields += [(name, "u8") for name in (*counters, *gauges)]
+    rows = np.zeros(len(chosen), dtype=[*fields, ("sum", "u8"), ("slots", "u4", (SLOTS,))])
+    rows["cpu"] = chosen // per_cpu
+    for name in (*keys, *gauges):
+        rows[name] = after[name]
+    for name in counters:
+        rows[name] = after[name] - before[name]
+    for name in ("sum", "slots"):
+        rows[name] = after[histogram][name] - before[histogram][name]
+    return rows
