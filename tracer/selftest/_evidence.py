@@ -1,0 +1,114 @@
+"""What the checks judge: windows of known workloads, and what the kernel counted in the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tracer import histogram
+from tracer.kernel.counts import Counts
+from tracer.window import Window
+from tracer.workloads import Places
+
+__all__ = ["Check", "Evidence", "Scene", "Span", "counted"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer: what was measured and what was expected, in words. SKIP has only a reason, as ``measured``."""
+
+    status: Literal["PASS", "FAIL", "SKIP"]
+    measured: str
+    expected: str = ""
+
+    @classmethod
+    def of(cls, passed: bool, measured: str, expected: str) -> Check:
+        """Return PASS or FAIL."""
+        return cls("PASS" if passed else "FAIL", measured, expected)
+
+    @classmethod
+    def skip(cls, reason: str) -> Check:
+        """Return SKIP."""
+        return cls("SKIP", reason)
+
+
+@dataclass(frozen=True)
+class Span:
+    """How far the kernel's counters moved in a window: they were read before and after each of its ends.
+
+    So a right count lies between ``least`` and ``most``, whatever else the node did meanwhile.
+    """
+
+    least: int
+    most: int
+
+    def holds(self, number: int, slack: int = 0) -> bool:
+        """Return whether ``number`` is right; ``slack`` is for what was under way at an end."""
+        return self.least - slack <= number <= self.most + slack
+
+    def __add__(self, other: Span) -> Span:
+        return Span(self.least + other.least, self.most + other.most)
+
+    def __str__(self) -> str:
+        return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One workload's windows, the kernel's counts around their beginning and end, and the workload's own words."""
+
+    name: str
+    windows: Mapping[tuple[str, str], Window]
+    before: tuple[Counts, Counts]
+    after: tuple[Counts, Counts]
+    told: Mapping[str, Mapping[str, Any]]
+    pids: Mapping[str, int]
+
+    def rows(self, probe: str, table: str) -> np.ndarray:
+        """Return a table's rows. KeyError if its probe doesn't run."""
+        return self.windows[(probe, table)].rows
+
+    def span(self, count: Callable[[Counts], int]) -> Span:
+        """Return how far one of the kernel's counters moved."""
+        return Span(count(self.after[0]) - count(self.before[1]), count(self.after[1]) - count(self.before[0]))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All scenes by name, where the workloads ran, which probes can't run here and why.
+
+    ``opening`` are the windows before the first scene: the kernel's accounting of BPF programs is on there.
+    """
+
+    opening: Mapping[tuple[str, str], Window]
+    scenes: Mapping[str, Scene]
+    places: Places
+    cpu_count: int
+    probes: Sequence[str]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Scene:
+        return self.scenes[name]
+
+    def all_rows(self, probe: str, table: str) -> np.ndarray:
+        """Return a table's rows of all scenes, one after the other."""
+        return np.concatenate([scene.rows(probe, table) for scene in self.scenes.values()])
+
+    def whole_span(self, count: Callable[[Counts], int]) -> Span:
+        """Return how far one of the kernel's counters moved in all scenes together: they follow without a gap."""
+        first, *_, last = self.scenes.values()
+        return Span(count(last.after[0]) - count(first.before[1]), count(last.after[1]) - count(first.before[0]))
+
+    @property
+    def seconds(self) -> float:
+        """Length of all scenes together."""
+        times = [(w.start_ns, w.end_ns) for scene in self.scenes.values() for w in scene.windows.values()]
+        return (max(end for _, end in times) - min(start for start, _ in times)) / 1e9
+
+
+def counted(rows: np.ndarray) -> int:
+    """Return how many values the histograms of some rows hold."""
+    return int(histogram.count(rows["slots"]).sum()) if len(rows) else 0

@@ -1,0 +1,25 @@
+"""softirq: runs per vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracer.selftest import Check, Evidence
+from tracer.selftest._evidence import Span, counted
+
+_VECTORS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
+
+
+def check(evidence: Evidence) -> Iterator[Check]:
+    """Judge each vector's runs in all scenes by /proc/softirqs; tell NET_RX, or whichever is wrong."""
+    rows = evidence.all_rows("softirq", "run")
+    found: dict[str, tuple[int, Span]] = {}
+    for number, name in enumerate(_VECTORS):
+        span = evidence.whole_span(lambda counts, name=name: counts.softirqs.get(name, 0))  # type: ignore[misc]
+        found[name] = counted(rows[rows["vector"] == number]), span
+    # The kernel counts at the beginning of a run, we at its end.
+    wrong = [name for name, (runs, span) in found.items() if not span.holds(runs, slack=evidence.cpu_count)]
+    for name in wrong or ["NET_RX"]:
+        runs, span = found[name]
+        others = "" if wrong else f"; {sum(runs > 0 for runs, _ in found.values())} vectors agree"
+        yield Check.of(not wrong, f"{name} ran {runs:,} times", f"{span} in /proc/softirqs{others}")
