@@ -1,0 +1,122 @@
+"""Hold a CPU in the kernel for a known time, without a module: a BPF program that is slow on purpose.
+
+The program copies a few megabytes again and again until its time is over. Run by BPF_PROG_TEST_RUN it spins with
+preemption off, and if asked interrupts too; attached to a socket, it makes the receipt of a packet a long softirq.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from kernel.workload import test_run
+
+from tracer.kernel.loader.btf import Btf
+from tracer.kernel.loader.syscalls import _bpf, load_program
+
+__all__ = ["Holder", "has_local_irq", "on_cpu"]
+
+_ARRAY, _SOCKET_FILTER, _SO_ATTACH_BPF = 2, 1, 50
+_MAP_VALUE = _KERNEL_FUNCTION = 2
+_KTIME_GET_NS, _PROBE_READ_KERNEL = 5, 113
+
+_CHUNK = 8 << 20
+#: Bounds the program whatever the clock says. The verifier remembers 8,192 jumps.
+_ROUNDS = 8_000
+
+
+class Holder:
+    """The slow program; each run of it takes ``seconds``."""
+
+    def __init__(self, seconds: float, *, interrupts: bool = True) -> None:
+        self._memory = _bpf(0, bytearray(struct.pack("<8I", _ARRAY, 4, _CHUNK, 1, 0, 0, 0, 0)))
+        self._program = load_program(_SOCKET_FILTER, _code(self._memory, seconds, interrupts), "hold")
+
+    def hold(self) -> None:
+        """Spin on this thread's CPU, where no other task runs until it is over."""
+        test_run(self._program, data=bytes(64))
+
+    def hold_softirq(self) -> None:
+        """Send this CPU one packet whose receipt takes as long."""
+        datagram = socket.AF_INET, socket.SOCK_DGRAM
+        with socket.socket(*datagram) as receiver, socket.socket(*datagram) as sender:
+            receiver.bind(("127.0.0.1", 0))
+            receiver.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_BPF, self._program)
+            sender.sendto(b"slow", receiver.getsockname())
+
+    def __enter__(self) -> Holder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._program)
+        os.close(self._memory)
+
+
+def has_local_irq() -> bool:
+    """Tell whether programs may switch interrupts off here (since v6.14)."""
+    return _function("bpf_local_irq_save") > 0
+
+
+def on_cpu(cpu: int, work: Callable[[], object], *, fifo: bool = False) -> threading.Thread:
+    """Start ``work`` in a thread on ``cpu``, with real-time priority if ``fifo``."""
+
+    def run() -> None:
+        os.sched_setaffinity(0, {cpu})
+        if fifo:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        work()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def _code(memory: int, seconds: float, interrupts: bool) -> bytes:
+    """Return: start; r7 = now; do { copy } while (now - r7 <= seconds); end."""
+    save, restore = b"", b""
+    if not interrupts:
+        flags = _instruction(0xBF, 1, 10) + _instruction(0x07, 1, value=-8)  # r1 = the stack's first word
+        save = flags + _instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_save"))
+        restore = flags + _instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_restore"))
+    start = save + _call(_KTIME_GET_NS) + _instruction(0xBF, 7, 0) + _instruction(0xB7, 8)
+    copy = (
+        _load(1, _MAP_VALUE, memory)
+        + _instruction(0xB7, 2, value=_CHUNK)
+        + _load(3, _MAP_VALUE, memory)
+        + _call(_PROBE_READ_KERNEL)
+        + _call(_KTIME_GET_NS)
+        + _instruction(0x1F, 0, 7)  # r0 -= r7
+        + _load(1, 0, int(seconds * 1e9))
+        + _instruction(0x2D, 0, 1, offset=2)  # if r0 > r1: end
+        + _instruction(0x07, 8, value=1)  # r8++
+    )
+    again = _instruction(0xA5, 8, offset=-len(copy) // 8 - 1, value=_ROUNDS)  # while r8 < rounds
+    return start + copy + again + restore + _instruction(0xB7) + _instruction(0x95)
+
+
+def _instruction(operation: int, register: int = 0, source: int = 0, *, offset: int = 0, value: int = 0) -> bytes:
+    return struct.pack("<BBhi", operation, register | source << 4, offset, value)
+
+
+def _call(helper: int) -> bytes:
+    return _instruction(0x85, value=helper)
+
+
+def _load(register: int, source: int, value: int) -> bytes:
+    """Load 64 bits: a number, or the address of a map's first value."""
+    low, high = value & 0xFFFFFFFF, value >> 32
+    return struct.pack("<BBhI", 0x18, register | source << 4, 0, low) + struct.pack("<BBhI", 0, 0, 0, high)
+
+
+def _function(name: str) -> int:
+    """Return the BTF id of a kernel function, 0 if there is none: what a program calls it by."""
+    btf = Btf.running_kernel()
+    at = btf._names.find(b"\0" + name.encode() + b"\0") + 1
+    ids = (i for i in range(1, len(btf._starts)) if btf._kind(i) == 12 and btf._words[btf._starts[i]] == at)
+    return next(ids, 0) if at else 0

@@ -1,0 +1,167 @@
+"""Stalls made on purpose are found and measured; busy CPUs that only look like it are not."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel.holding import Holder, has_local_irq, on_cpu
+from kernel.traced import Traced, counted
+
+from tracer.kernel.cpus import parse_list
+from tracer.layouts import constants
+from tracer.window import Window
+
+RESOLUTION_S = 0.25
+NEED_RESCHED, FEED = constants("cpustall")["CPUSTALL_NEED_RESCHED"], constants("cpustall")["CPUSTALL_FEED"]
+
+
+@pytest.fixture
+def cpu() -> Iterator[int]:
+    """A CPU to hold up; this thread moves to another."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("one CPU: nobody can watch it stall")
+    held = max(allowed)
+    os.sched_setaffinity(0, allowed - {held})
+    yield held
+    os.sched_setaffinity(0, allowed)
+
+
+def held_up(traced: Traced, cpu: int, work: Callable[[], None], seconds: float) -> list[dict[str, Window]]:
+    """Run ``work`` on ``cpu``, where another task is due all the time; return what was seen during and after."""
+    done = threading.Event()
+
+    def nap() -> None:
+        while not done.wait(0.02):
+            pass
+
+    other = on_cpu(cpu, nap)
+    traced.collect()
+    worker = on_cpu(cpu, work)
+    time.sleep(seconds * 0.8)
+    seen = [traced.collect()]
+    worker.join()
+    done.set()
+    other.join()
+    # The stall's end is noticed at the next switch or sample.
+    time.sleep(0.3)
+    return [*seen, traced.collect()]
+
+
+def of(windows: list[dict[str, Window]], table: str, cpu: int) -> np.ndarray:
+    rows = np.concatenate([each[f"cpustall.{table}"].rows for each in windows])
+    return rows[rows["cpu"] == cpu]
+
+
+def assert_one_stall(windows: list[dict[str, Window]], cpu: int, seconds: float) -> None:
+    stall = of(windows, "stall", cpu)
+    assert counted(stall) >= 1
+    assert stall["sum"].sum() / 1e9 == pytest.approx(seconds, abs=2 * RESOLUTION_S)
+
+
+def test_kernel_code_that_lets_nobody_in_is_a_stall(attach, cpu):
+    tid = []
+
+    def work() -> None:
+        tid.append(threading.get_native_id())
+        holder.hold()
+
+    with Holder(2.0) as holder:
+        windows = held_up(attach("cpustall"), cpu, work, 2.0)
+    assert_one_stall(windows, cpu, 2.0)
+    told = of(windows, "stalls", cpu)
+    assert set(told["pid"]) == set(tid)
+    assert all(told["evidence"] & NEED_RESCHED)
+    assert max(told["duration_ns"]) / 1e9 == pytest.approx(1.5, abs=0.7)
+    stack = told["stack"][0][told["stack"][0] > 0]
+    assert len(stack) > 3
+    assert all(address >> 47 == (1 << 17) - 1 for address in stack.tolist())
+    assert b"stall" in of(windows[:1], "open", cpu)["kind"]
+
+
+def test_a_softirq_that_does_not_end_is_a_stall(attach, cpu):
+    with Holder(2.0) as holder:
+        windows = held_up(attach("cpustall"), cpu, holder.hold_softirq, 2.0)
+    assert_one_stall(windows, cpu, 2.0)
+    assert set(of(windows, "stalls", cpu)["context"]) == {b"softirq NET_RX"}
+    still = of(windows[:1], "open", cpu)
+    softirq = still[still["kind"] == b"softirq"]
+    assert softirq["vector"].tolist() == [3]
+    assert softirq["age_ns"][0] / 1e9 == pytest.approx(1.6, abs=0.5)
+
+
+@pytest.mark.skipif(not has_local_irq(), reason="before v6.14 no program can switch interrupts off")
+def test_interrupts_that_are_off_are_a_stall(attach, cpu):
+    with Holder(1.3, interrupts=False) as holder:
+        windows = held_up(attach("cpustall"), cpu, holder.hold, 1.3)
+    assert_one_stall(windows, cpu, 1.3)
+    assert set(of(windows, "stalls", cpu)["context"]) == {b"kernel code, interrupts off"}
+
+
+def test_the_watchdog_waits_for_as_long_as_the_stall(attach, cpu):
+    period_s = watchdog_period_s()
+    with Holder(period_s + 0.4) as holder:
+        windows = held_up(attach("cpustall"), cpu, holder.hold, period_s + 0.4)
+    # It comes once per period, so at the latest 0.4 s before the stall ends.
+    assert of(windows, "feed", cpu)["sum"].sum() >= 0.35e9
+    told = of(windows, "stalls", cpu)
+    assert all((told["evidence"] & FEED > 0) == (told["feed_ns"] > 0))
+
+
+def test_the_watchdog_is_fed_every_period(attach):
+    period_s = watchdog_period_s()
+    traced = attach("cpustall")
+    traced.collect()
+    time.sleep(2.2 * period_s)
+    feed = traced.collect()["cpustall.feed"].rows
+    watched = set(parse_list(Path("/proc/sys/kernel/watchdog_cpumask").read_text())) & os.sched_getaffinity(0)
+    assert watched
+    for cpu in watched:
+        assert 2 <= counted(feed[feed["cpu"] == cpu]) <= 3
+        assert 0 < feed[feed["cpu"] == cpu]["sum"][0] < 1e9
+
+
+def spin_in_user_mode(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def stay_in_the_kernel(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        os.getrandom(1 << 25)
+
+
+@pytest.mark.parametrize(("work", "fifo"), [(spin_in_user_mode, True), (stay_in_the_kernel, False)])
+def test_busy_tasks_are_no_stall(attach, cpu, work, fifo):
+    traced = attach("cpustall")
+    traced.collect()
+    on_cpu(cpu, lambda: work(2.5), fifo=fifo).join()
+    windows = [traced.collect()]
+    assert counted(of(windows, "stall", cpu)) == 0
+    assert not len(of(windows, "stalls", cpu))
+    assert not {b"stall", b"softirq", b"hardirq", b"heartbeat"} & set(of(windows, "open", cpu)["kind"])
+
+
+def test_busy_cpus_have_a_heartbeat(attach, cpu):
+    traced = attach("cpustall")
+    worker = on_cpu(cpu, lambda: spin_in_user_mode(0.5))
+    time.sleep(0.3)
+    age_ns = time.monotonic_ns() - int(traced.session.array("cpustall_rows")["heartbeat_ns"][cpu])
+    worker.join()
+    assert age_ns < 250_000_000
+
+
+def watchdog_period_s() -> float:
+    """Return how often the kernel's watchdog wants to be fed. Source: kernel/watchdog.c, set_sample_period()."""
+    sysctl = Path("/proc/sys/kernel")
+    if (sysctl / "soft_watchdog").read_text().strip() != "1":
+        pytest.skip("kernel.soft_watchdog is off")
+    return int((sysctl / "watchdog_thresh").read_text()) * 2 / 5
