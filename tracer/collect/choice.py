@@ -29,7 +29,7 @@ class Choice:
 
 
 def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
-    """Read ``--probes``: names and aliases between commas, or ``auto`` for the light ones (``deep``: all).
+    """Read ``--probes``: names and aliases between commas, ``auto`` for the light ones; ``deep`` adds the deep ones.
 
     ``filters`` are the filters in use, of "pid", "cgroup", "cpus". Raises UsageError for an unknown name and for a
     named probe that can't apply a filter.
@@ -41,9 +41,8 @@ def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
         )
     named = [find_probe(name) for name in wanted if name != "auto"]
     chosen = dict.fromkeys(probe.name for probe in named)
-    if "auto" in wanted or deep:
-        picked = (probe for probe in all_probes().values() if probe.tier == "light" and "auto" in wanted or deep)
-        chosen.update(dict.fromkeys(probe.name for probe in picked if probe.tier == "light" or deep))
+    tiers = {"light": "auto" in wanted, "deep": deep}
+    chosen.update(dict.fromkeys(probe.name for probe in all_probes().values() if tiers[probe.tier]))
     left_out: dict[str, str] = {}
     insisted = {probe.name for probe in named}
     for name in [*chosen]:
@@ -54,7 +53,10 @@ def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
             left_out[name] = reason
             del chosen[name]
     every = all_probes()
-    return Choice(ordered((every[name] for name in (*chosen, *_ALWAYS)), every), insisted, left_out)
+    probes = ordered((every[name] for name in (*chosen, *_ALWAYS)), every)
+    for probe in probes:
+        left_out.pop(probe.name, None)  # another one needs it: it runs, unfiltered
+    return Choice(probes, insisted, left_out)
 
 
 _REASONS = {
