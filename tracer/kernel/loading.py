@@ -66,9 +66,11 @@ def run_loader(
         theirs.close()
         try:
             _converse(ours, loaded, fill, time.monotonic() + timeout)
-            child.wait(timeout=5)
+            _await(child)
         except BaseException as error:
             loaded.close()
+            if isinstance(error, _Ended):
+                _await(child)  # its own status says more than that of being killed
             child.kill()
             child.wait()
             if isinstance(error, (_Ended, TimeoutError, ConnectionError)):
@@ -88,15 +90,21 @@ def _empty_folder() -> Iterator[str]:
     It always has the same name, so that a killed process leaves nothing new behind.
     """
     folder = Path("/run/foreshock")
-    with contextlib.suppress(OSError):
+    if _is_empty_and_ours(folder):
+        yield str(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
+        yield other
+
+
+def _is_empty_and_ours(folder: Path) -> bool:
+    try:
         folder.mkdir(mode=0o755, exist_ok=True)
         found = folder.lstat()
         ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        if ours and not any(folder.iterdir()):
-            yield str(folder)
-            return
-    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
-        yield other
+        return ours and not any(folder.iterdir())
+    except OSError:
+        return False
 
 
 _HINT = "foreshock doctor tells what this node lacks; FORESHOCK_DEBUG=1 shows the loader's whole output"
@@ -131,10 +139,15 @@ def _start(
     return child
 
 
+def _await(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=5)
+
+
 def _converse(channel: socket.socket, loaded: Loaded, fill: Callable[[dict[str, int]], None], deadline: float) -> None:
     while True:
         channel.settimeout(max(0.01, deadline - time.monotonic()))
-        data, descriptors, _flags, _address = socket.recv_fds(channel, _PACKET, 1)
+        data, descriptors, _flags, _address = socket.recv_fds(channel, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
         if not data:
             raise _Ended("")
         message = json.loads(data)
@@ -176,4 +189,5 @@ def _last_words(child: subprocess.Popen[bytes], words: IO[bytes], error: BaseExc
         return f"the loader did not finish in time{printed}"
     if str(error):
         return f"{error}{printed}" if "bcc" in str(error) else str(error)
-    return f"the loader ended with status {child.returncode} while compiling or loading{printed}"
+    how = f"with status {child.returncode}" if child.returncode >= 0 else f"by signal {-child.returncode}"
+    return f"the loader ended {how} while compiling or loading{printed}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only"]
+__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only", "may_trace"]
 
 #: Numbers from include/uapi/linux/capability.h.
 _CAPABILITIES = {
@@ -33,6 +34,13 @@ _VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def may_trace() -> bool:
+    """Return whether this process has what loading and attaching BPF programs asks for."""
+    effective = _held()[0]
+    held = {name for name, number in _CAPABILITIES.items() if effective >> number & 1}
+    return "sys_admin" in held or {"bpf", "perfmon"} <= held
+
+
 def keep_only(names: Iterable[str]) -> None:
     """Give up every other capability, for this thread and those it starts, and for every program it may run.
 
@@ -44,13 +52,18 @@ def keep_only(names: Iterable[str]) -> None:
     for number in range(64):
         if not kept >> number & 1:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
-    header = ctypes.create_string_buffer(struct.pack("<Ii", _VERSION_3, 0))
-    held = ctypes.create_string_buffer(24)
-    if _libc.capget(header, held) < 0:
-        return
-    low_effective, low_permitted, _, high_effective, high_permitted, _ = struct.unpack("<6I", held.raw[:24])
-    permitted = (low_permitted | high_permitted << 32) & kept
-    effective = (low_effective | high_effective << 32) & kept
-    words = [effective, permitted, 0]
+    words = [held & kept for held in _held()] + [0]
     data = struct.pack("<6I", *(word & 0xFFFFFFFF for word in words), *(word >> 32 for word in words))
-    _libc.capset(header, ctypes.create_string_buffer(data, 24))
+    _libc.capset(_header(), ctypes.create_string_buffer(data, 24))
+
+
+def _held() -> tuple[int, int]:
+    """Return the effective and the permitted capabilities of this thread."""
+    held = ctypes.create_string_buffer(24)
+    _libc.capget(_header(), held)  # all zeros if it fails
+    low_effective, low_permitted, _, high_effective, high_permitted, _ = struct.unpack("<6I", held.raw[:24])
+    return low_effective | high_effective << 32, low_permitted | high_permitted << 32
+
+
+def _header() -> Any:
+    return ctypes.create_string_buffer(struct.pack("<Ii", _VERSION_3, 0))

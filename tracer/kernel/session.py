@@ -10,9 +10,10 @@ from types import TracebackType
 import numpy as np
 
 from tracer import histogram
-from tracer.errors import ProbeUnavailableError
+from tracer.errors import ProbeUnavailableError, UnavailableError
+from tracer.kernel import privilege
 from tracer.kernel.interpreter import find_interpreter
-from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes
+from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
 from tracer.kernel.loading import Loaded, LoaderError, run_loader
 from tracer.kernel.maps import MappedArray
@@ -91,6 +92,9 @@ class Session:
         self.close()
 
 
+_BE_ROOT = "run it with sudo; in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
+
+
 def attach(probes: Sequence[Probe], options: Options) -> Session:
     """Attach ``probes`` (in the order of ``job.ordered``, what they require included).
 
@@ -100,17 +104,20 @@ def attach(probes: Sequence[Probe], options: Options) -> Session:
     in_kernel = [probe for probe in probes if probe.hooks]
     if not in_kernel:
         return Session(probes, options, Loaded())
+    if not privilege.may_trace():
+        raise UnavailableError("not allowed to trace: not root.", hint=_BE_ROOT)
     interpreter = find_interpreter()
     try:
         return _attach(probes, options, interpreter)
     except LoaderError as error:
         broken = _broken(in_kernel, options, interpreter)
-        if not broken or len(broken) == len(in_kernel):
+        if not broken:
             raise
-        rest = [probe for probe in probes if not broken.keys() & {probe.name, *probe.requires}]
+        rest = [probe for probe in probes if probe.name not in broken]
+        if not any(probe.hooks for probe in rest):
+            raise LoaderError(next(iter(broken.values())), hint=error.hint) from None
         session = _attach(rest, options, interpreter)
-        dependents = {probe.name: str(error) for probe in probes if broken.keys() & set(probe.requires)}
-        session.refused.update({**dependents, **broken})
+        session.refused.update(broken)
         return session
 
 
@@ -139,10 +146,12 @@ def _broken(probes: Sequence[Probe], options: Options, interpreter: str) -> dict
     broken: dict[str, str] = {}
     by_name = {probe.name: probe for probe in probes}
     for probe in probes:
-        if broken.keys() & set(probe.requires):
+        lacking = [name for name in probe.requires if name in broken]
+        if lacking:
+            broken[probe.name] = f"needs {', '.join(lacking)}, which can't run here"
             continue
         try:
-            _attach([*(by_name[name] for name in probe.requires), probe], options, interpreter).close()
+            _attach(ordered([probe], by_name), options, interpreter).close()
         except LoaderError as error:
             broken[probe.name] = error.message
         except ProbeUnavailableError:

@@ -1,6 +1,6 @@
 """Compile, check, load, attach, hand every descriptor over, exit.
 
-Run by tracer/kernel/load.py as a child, under whichever interpreter has bcc: standard library only, Python 3.6.
+Run by tracer/kernel/loading.py as a child, under whichever interpreter has bcc: standard library only, Python 3.6.
 The job is one JSON value on standard input. The answers are JSON packets on a Unix socket, each with at most
 one descriptor. What is attached lives as long as the parent holds the descriptors, and this process never
 outlives its parent.
@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import socket
+import struct
 import sys
 import time
 from typing import Any, Dict, List, Optional, Tuple
@@ -64,7 +65,7 @@ class Loader:
         # type: () -> Btf
         try:
             return Btf.running_kernel()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, struct.error) as error:
             raise Refused(
                 "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(error)
             ) from None
@@ -103,15 +104,19 @@ class Loader:
             if value is None:
                 return "this kernel's enum {} has no {}".format(enum, name), {}
             macros[name.upper()] = value
-        kept = []
+        kept, missing = [], []
         for hook in probe["hooks"]:
             reason = self._examine_hook(hook, btf, macros)
             if not reason:
                 kept.append(hook)
             elif hook["optional"]:
-                self.send({"missing": probe["name"], "reason": reason})
+                missing.append(reason)
             else:
                 return reason, {}
+        if not kept:
+            return "; ".join(missing), {}
+        for reason in missing:
+            self.send({"missing": probe["name"], "reason": reason})
         probe["hooks"] = kept
         return "", macros
 
