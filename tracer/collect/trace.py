@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from tracer.collect.choice import choose
 from tracer.collect.collector import Collector
@@ -20,6 +20,8 @@ from tracer.kernel.session import attach
 from tracer.window import Window
 
 __all__ = ["Request", "Trace"]
+
+_Answer = TypeVar("_Answer")
 
 #: The kernel's accounting of BPF run time is on no longer than this at a time.
 _ACCOUNTING_SECONDS = 1.0
@@ -84,8 +86,21 @@ class Trace:
             left = self.seconds_left()
             if end_ns is not None:
                 left = min(left, (end_ns - time.monotonic_ns()) / 1e9)
-            self._wait(stop, left)
+            self.wait(stop.wait, left)
             yield self.collect()
+
+    def wait(self, sleep: Callable[[float], _Answer], seconds: float) -> _Answer:
+        """Sleep through ``seconds`` of an interval with ``sleep``, and return what it returns: true if disturbed.
+
+        It is called twice where the kernel's accounting has to be ended meanwhile.
+        """
+        if seconds > _ACCOUNTING_SECONDS:
+            answer = sleep(_ACCOUNTING_SECONDS)
+            if answer:
+                return answer
+            self._collector.pause()
+            seconds -= _ACCOUNTING_SECONDS
+        return sleep(max(0.0, seconds))
 
     def seconds_left(self) -> float:
         """Return how long the current interval still lasts; 0 when it is due."""
@@ -117,14 +132,6 @@ class Trace:
             raise ProbeUnavailableError(
                 f"{name}: {self._session.refused[name]}.", hint="--probes auto goes on with those that can run"
             )
-
-    def _wait(self, stop: threading.Event, seconds: float) -> None:
-        if seconds > _ACCOUNTING_SECONDS:
-            if stop.wait(_ACCOUNTING_SECONDS):
-                return
-            self._collector.pause()
-            seconds -= _ACCOUNTING_SECONDS
-        stop.wait(max(0.0, seconds))
 
 
 def _options(request: Request, names: CgroupNames) -> Options:

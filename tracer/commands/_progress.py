@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -26,14 +27,14 @@ class Progress:
     def say(self, text: str) -> None:
         """Replace the line."""
         if self._line:
-            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
             self._shown = True
+            self._write(f"\r\x1b[K{text}")
 
     def note(self, text: str) -> None:
         """Say something that stays. Text of the kernel is escaped."""
         if self._enabled:
             self._clear()
-            click.echo(f"note: {printable(text)}", err=True)
+            self._write(f"note: {printable(text)}\n")
 
     def interval(self, windows: Sequence[Window], duration_ns: int | None) -> None:
         """Say that another interval is on disk."""
@@ -49,5 +50,14 @@ class Progress:
 
     def _clear(self) -> None:
         if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
             self._shown = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            click.echo(text, nl=False, err=True)
+        except OSError:
+            # A terminal that was closed, a pipe nobody reads: a recording goes on all the same. What is still
+            # buffered must not fail again at exit.
+            self._enabled = self._line = self._shown = False
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -18,7 +18,10 @@ _KEPT = 120
 
 
 class Replay:
-    """A recording with a position in it. ``known`` intervals were seen so far, all of them once ``complete``."""
+    """A recording with a position in it. ``known`` intervals were seen so far, all of them once ``complete``.
+
+    ``message`` is what is wrong with it, known once its end was seen.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -29,11 +32,7 @@ class Replay:
         self._at = 0
         self.known = 0
         self.complete = False
-
-    @property
-    def message(self) -> str:
-        """What is wrong with the recording, once its end was seen; else "" ."""
-        return self._reader.warning if self.complete else ""
+        self.message = ""
 
     def until(self, position: int) -> list[list[Window]]:
         """Return the last few intervals up to the ``position``-th (from 1), or up to the end."""
@@ -65,7 +64,8 @@ class Replay:
     def _advance(self) -> bool:
         windows = next(self._iterator, None)
         if windows is None:
-            self.complete = True
+            # Remembered: a second reading, to step back, has not come to the end yet.
+            self.complete, self.message = True, self._reader.warning
             return False
         self._kept.append(windows)
         self._at += 1

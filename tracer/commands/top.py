@@ -67,13 +67,13 @@ def _show_live(request: Request, once: bool, as_json: bool) -> None:
     with Trace(request) as trace:
         state = TopState(source=Source.from_header(trace.header()), message="; ".join(trace.notes))
         if once:
-            time.sleep(trace.seconds_left())
+            trace.wait(time.sleep, trace.seconds_left())
             state.push(trace.collect())
             _print(state, as_json)
             return
         with Terminal() as terminal:
             _draw(terminal, state)
-            while (key := terminal.key(trace.seconds_left())) != "q":
+            while (key := trace.wait(terminal.key, trace.seconds_left())) != "q":
                 if not trace.seconds_left():
                     windows = trace.collect()  # also when paused: an interval must not grow while we look
                     if not state.paused:
