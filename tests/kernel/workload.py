@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from kernel.traced import Traced
+
 from tracer.kernel.loader.syscalls import _bpf, load_program
 from tracer.window import Window
 
