@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 
@@ -41,12 +42,14 @@ class Holder:
         test_run(self._program, data=bytes(64))
 
     def hold_softirq(self) -> None:
-        """Send this CPU one packet whose receipt takes as long."""
+        """Send one packet whose receipt takes as long: on this CPU, unless packets are steered."""
         datagram = socket.AF_INET, socket.SOCK_DGRAM
         with socket.socket(*datagram) as receiver, socket.socket(*datagram) as sender:
             receiver.bind(("127.0.0.1", 0))
             receiver.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_BPF, self._program)
             sender.sendto(b"slow", receiver.getsockname())
+            # Another CPU may receive it: it must find the socket.
+            time.sleep(0.05)
 
     def __enter__(self) -> Holder:
         return self

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -94,6 +96,41 @@ def test_a_softirq_that_does_not_end_is_a_stall(attach, cpu):
     softirq = still[still["kind"] == b"softirq"]
     assert softirq["vector"].tolist() == [3]
     assert softirq["age_ns"][0] / 1e9 == pytest.approx(1.6, abs=0.5)
+
+
+def test_a_softirq_over_an_idle_cpu_is_a_stall(attach, cpu, namespaces):
+    steered = steer_packets(namespaces(), to=cpu)
+    traced = attach("cpustall")
+    traced.collect()
+    with Holder(2.0) as holder:
+        # Sent from here; received, with nothing else to do there, on the other CPU.
+        steered(holder.hold_softirq)
+        time.sleep(1.6)
+        windows = [traced.collect()]
+        time.sleep(0.9)
+    windows.append(traced.collect())
+    assert {b"stall", b"softirq"} <= set(of(windows[:1], "open", cpu)["kind"])
+    assert set(of(windows, "stalls", cpu)["context"]) == {b"softirq NET_RX"}
+    assert_one_stall(windows, cpu, 2.0)
+
+
+def steer_packets(namespace: str, to: int) -> Callable[[Callable[[], None]], None]:
+    """Have one CPU receive what ``namespace`` sends itself; return how to run something in it."""
+    rps = f"echo {1 << to:x} > /sys/class/net/lo/queues/rx-0/rps_cpus"
+    subprocess.run(["ip", "netns", "exec", namespace, "sh", "-c", rps], check=True)
+
+    def run(work: Callable[[], None]) -> None:
+        def inside() -> None:
+            with open(f"/run/netns/{namespace}") as file:
+                assert ctypes.CDLL(None).setns(file.fileno(), 0) == 0
+            work()
+
+        # A namespace is entered by one thread alone.
+        thread = threading.Thread(target=inside)
+        thread.start()
+        thread.join()
+
+    return run
 
 
 @pytest.mark.skipif(not has_local_irq(), reason="before v6.14 no program can switch interrupts off")
