@@ -41,16 +41,17 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
     size = len(cpu["stays"])
     order = (int(cpu["switches"]) - np.arange(size - 1, -1, -1)) % size
     stays = cpu["stays"][order]
-    stays = stays[(stays["started_ns"] > 0) & (stays["started_ns"] <= end_ns)]
+    stays = stays[stays["started_ns"] > 0]
     if not stays.size:
         return Holders()
     started = stays["started_ns"].astype("i8")
-    ended = np.append(started[1:], end_ns)
+    ended = np.append(started[1:], max(end_ns, started[-1]))
     overlap = np.maximum(np.minimum(ended, end_ns) - np.maximum(started, start_ns), 0)
     share = overlap / np.maximum(ended - started, 1)
-    softirq = _inside(stays["softirq_ns"], cpu["softirq_ns"]) * share
-    hardirq = _inside(stays["hardirq_ns"], cpu["hardirq_ns"]) * share
-    own = np.maximum(overlap - softirq - hardirq, 0)
+    # The log may have been copied while it was written to: no part is longer than what holds it.
+    softirq = np.minimum(_inside(stays["softirq_ns"], cpu["softirq_ns"]) * share, overlap)
+    hardirq = np.minimum(_inside(stays["hardirq_ns"], cpu["hardirq_ns"]) * share, overlap - softirq)
+    own = overlap - softirq - hardirq
     ours = stays["pid"] != skip_pid
     busy = ours & (stays["pid"] != 0)
     pids, which = np.unique(stays["pid"][busy], return_inverse=True)
@@ -63,7 +64,7 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
         covered_ns=int(overlap[ours].sum()),
         tasks=int((per_task > 0).sum()),
     )
-    if not per_task.size:
+    if not per_task.any():
         return found
     longest = stays[stays["pid"] == pids[int(per_task.argmax())]][-1]
     return Holders(
