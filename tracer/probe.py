@@ -172,11 +172,13 @@ class Events:
 
     ``decode(events, names)`` turns them (a structured array of the layout) into the table's rows;
     ``names`` answers what only the node knows: ``names.cgroup(id) -> bytes``, ``names.cgroup_of(pid) -> bytes``.
+    ``rank`` is the member that says how bad an event is: of very many in one interval, only the worst are told.
     """
 
     name: str
     help: str
     layout: str
+    rank: str = ""
     columns: tuple[Column, ...] = ()
     decode: Callable[..., np.ndarray] | None = None
 

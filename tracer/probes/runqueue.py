@@ -78,7 +78,7 @@ PROBE = Probe(
     requires=("cpustate",),
     filters=("pid", "cgroup"),
     aliases=("runqlat", "runqslower"),
-    settings={"RUNQUEUE_THRESHOLD_NS": 10_000_000},
+    settings={"RUNQUEUE_THRESHOLD_NS": 5_000_000},
     hooks=(
         Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *"), everywhere=True),
         Tracepoint("sched:sched_waking", ("struct task_struct *",), everywhere=True),
@@ -113,6 +113,7 @@ PROBE = Probe(
             "worst",
             help="the longest waits, with what held the CPU meanwhile",
             layout="runqueue_worst",
+            rank="wait_ns",
             decode=_decode,
             columns=(
                 Column("wait_ns", "ns", "length of the wait"),

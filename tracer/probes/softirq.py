@@ -55,7 +55,7 @@ PROBE = Probe(
     tier="light",
     requires=("cpustate",),
     aliases=("softirqs", "softirqslower"),
-    settings={"SOFTIRQ_THRESHOLD_NS": 10_000_000},
+    settings={"SOFTIRQ_THRESHOLD_NS": 5_000_000},
     hooks=(
         Tracepoint("irq:softirq_raise", ("unsigned int",)),
         Tracepoint("irq:softirq_entry", ("unsigned int",)),
@@ -83,6 +83,7 @@ PROBE = Probe(
             "worst",
             help="softirqs that came late (kind 1) or ran long (kind 2), with what had the CPU meanwhile",
             layout="softirq_worst",
+            rank="duration_ns",
             decode=_decode,
             columns=(
                 Column("kind", "", "1 delay, 2 run"),
