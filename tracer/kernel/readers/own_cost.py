@@ -63,7 +63,8 @@ class Reader:
         self._cpu_ns = cpu_ns
         if now_ns >= self._next_sample_ns:
             self._start(now_ns)
-        return {"cost": (rows, {})}
+        # Events that the kernel did not show to a program because it was running on that CPU already.
+        return {"cost": (rows, {"recursion_misses": int(rows["recursion_misses"].sum())})}
 
     def pause(self, now_ns: int) -> None:
         """End the sample early: no interval needs more than a second of it."""
