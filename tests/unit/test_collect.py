@@ -370,7 +370,8 @@ def log(*stays: tuple[int, ...], now: tuple[int, int] = (0, 0), switches: int = 
         slot["started_ns"], slot["pid"], slot["tgid"] = stay[0], stay[1], stay[1] + 1000
         slot["comm"] = b"task%d" % stay[1]
         slot["softirq_ns"], slot["hardirq_ns"] = stay[2:] or (0, 0)
-    return row[()]
+    logged: np.void = row.reshape(1)[0]
+    return logged
 
 
 def test_a_hog() -> None:
@@ -416,7 +417,7 @@ def test_the_one_who_waited_holds_nothing() -> None:
 
 
 def test_nothing_known() -> None:
-    assert holders(np.zeros((), CPU_ROW)[()], 100, 200) == Holders()
+    assert holders(log(), 100, 200) == Holders()
     assert holders(log((500, 5)), 100, 200) == Holders()
 
 
