@@ -86,7 +86,7 @@ def _file(folder, name, seen):
         for number, line in enumerate(file, start=1):
             included = _INCLUDE.match(line.rstrip())
             if not included:
-                lines.append(line)
+                lines.append(line.rstrip("\n") + "\n")
             elif included.group(1) not in seen:
                 lines.append(_file(folder, included.group(1), seen))
                 lines.append('#line {} "{}"\n'.format(number + 1, name))
