@@ -19,6 +19,19 @@ BPF_HASH(offcpu_counts_0, struct offcpu_key, struct offcpu_count, OFFCPU_KEYS);
 BPF_HASH(offcpu_counts_1, struct offcpu_key, struct offcpu_count, OFFCPU_KEYS);
 STACK_TRACES(offcpu_stacks_0, OFFCPU_STACKS);
 STACK_TRACES(offcpu_stacks_1, OFFCPU_STACKS);
+STACK_TRACES(offcpu_spill_0, OFFCPU_STACKS / STACK_SPILL_SHARE);
+STACK_TRACES(offcpu_spill_1, OFFCPU_STACKS / STACK_SPILL_SHARE);
+
+helper s32 offcpu_stack(u64 *ctx, u32 generation, u64 flags)
+{
+	s64 id;
+
+	id = generation & 1 ? offcpu_stacks_1.get_stackid(ctx, flags) : offcpu_stacks_0.get_stackid(ctx, flags);
+	if (id != -EEXIST)
+		return id;
+	id = generation & 1 ? offcpu_spill_1.get_stackid(ctx, flags) : offcpu_spill_0.get_stackid(ctx, flags);
+	return id < 0 ? id : id + STACK_SPILLED;
+}
 
 helper struct offcpu_task *offcpu_task_of(u32 pid, struct offcpu_row *offcpu)
 {
@@ -38,13 +51,8 @@ helper void take_stacks(u64 *ctx, struct offcpu_task *task, struct stack_use *us
 {
 	u32 generation = enter_stacks(use, control);
 
-	if (generation & 1) {
-		task->kernel_stack = offcpu_stacks_1.get_stackid(ctx, 0);
-		task->user_stack = offcpu_stacks_1.get_stackid(ctx, USER_STACK);
-	} else {
-		task->kernel_stack = offcpu_stacks_0.get_stackid(ctx, 0);
-		task->user_stack = offcpu_stacks_0.get_stackid(ctx, USER_STACK);
-	}
+	task->kernel_stack = offcpu_stack(ctx, generation, 0);
+	task->user_stack = offcpu_stack(ctx, generation, USER_STACK);
 	task->generation = generation;
 	leave_stacks(use);
 	count_missing(use, task->kernel_stack, task->user_stack);

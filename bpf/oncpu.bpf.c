@@ -10,6 +10,19 @@ BPF_HASH(oncpu_counts_0, struct oncpu_key, struct oncpu_count, ONCPU_KEYS);
 BPF_HASH(oncpu_counts_1, struct oncpu_key, struct oncpu_count, ONCPU_KEYS);
 STACK_TRACES(oncpu_stacks_0, ONCPU_STACKS);
 STACK_TRACES(oncpu_stacks_1, ONCPU_STACKS);
+STACK_TRACES(oncpu_spill_0, ONCPU_STACKS / STACK_SPILL_SHARE);
+STACK_TRACES(oncpu_spill_1, ONCPU_STACKS / STACK_SPILL_SHARE);
+
+helper s32 oncpu_stack(u64 *ctx, u32 generation, u64 flags)
+{
+	s64 id;
+
+	id = generation & 1 ? oncpu_stacks_1.get_stackid(ctx, flags) : oncpu_stacks_0.get_stackid(ctx, flags);
+	if (id != -EEXIST)
+		return id;
+	id = generation & 1 ? oncpu_spill_1.get_stackid(ctx, flags) : oncpu_spill_0.get_stackid(ctx, flags);
+	return id < 0 ? id : id + STACK_SPILLED;
+}
 
 #ifdef FILTER_CGROUP
 /* A program on a clock may not follow pointers itself, as others do (see task.bpf.h). */
@@ -90,13 +103,8 @@ handler oncpu_on_clock(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 	if (!oncpu_wanted(key.tgid))
 		return;
 	generation = enter_stacks(&oncpu->use, control);
-	if (generation & 1) {
-		key.kernel_stack = oncpu_stacks_1.get_stackid(ctx, 0);
-		key.user_stack = oncpu_stacks_1.get_stackid(ctx, USER_STACK);
-	} else {
-		key.kernel_stack = oncpu_stacks_0.get_stackid(ctx, 0);
-		key.user_stack = oncpu_stacks_0.get_stackid(ctx, USER_STACK);
-	}
+	key.kernel_stack = oncpu_stack(ctx, generation, 0);
+	key.user_stack = oncpu_stack(ctx, generation, USER_STACK);
 	count_missing(&oncpu->use, key.kernel_stack, key.user_stack);
 	oncpu_add(generation, &key, &oncpu->use);
 	leave_stacks(&oncpu->use);

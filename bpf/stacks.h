@@ -10,6 +10,13 @@
 /* Frames kept of a stack: the kernel's own default limit (kernel.perf_event_max_stack). */
 #define STACK_DEPTH 127
 
+/*
+ * A stack map has one place for each hash. Of two stacks with the same one, the second goes to a smaller map of its
+ * own, where there is room unless a third comes. Added to the ids from there:
+ */
+#define STACK_SPILLED 16777216
+#define STACK_SPILL_SHARE 4
+
 struct stack_frames {
 	u64 address[STACK_DEPTH];
 };
@@ -26,7 +33,7 @@ struct stack_control {
 
 struct stack_use {
 	u64 inside;
-	u64 collided; /* no stack: another one had its place in the stack map */
+	u64 collided; /* no stack: others had its places in both maps */
 	u64 missed;   /* no stack: the kernel had none to give */
 	u64 full;     /* not counted at all: no room left for its key */
 };

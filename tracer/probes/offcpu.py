@@ -4,7 +4,7 @@ The stack is taken when the task blocks, before anyone knows for how long. A tas
 less than OFFCPU_MINIMUM_NS has its stack taken at one block in OFFCPU_SAMPLE (a power of two) only; a longer block
 without a stack keeps its time, with stack 0, counted as ``not_taken``. Shorter blocks are only counted, in ``short``.
 
-Overhead: about 4 µs per block with its stack, 0.2 µs without; 9 MB of kernel memory per 8,192 stacks, twice.
+Overhead: about 4 µs per block with its stack, 0.2 µs without; 22 MB of kernel memory.
 Caveat: a block belongs to the interval in which it ends, with all of its time; one that goes on isn't seen.
 Caveat: the time includes the wait for a CPU after the wake-up; the runqueue probe tells how long that is.
 Caveat: a program built without frame pointers shows its innermost function and little above it.
@@ -41,7 +41,15 @@ PROBE = Probe(
     ),
     enums=ONCPU.enums,
     maps=(Map("offcpu_rows", "offcpu_row", ("cpu",)), Map("offcpu_control", "stack_control", ())),
-    plain_maps=("offcpu_counts_0", "offcpu_counts_1", "offcpu_stacks_0", "offcpu_stacks_1", "offcpu_tasks"),
+    plain_maps=(
+        "offcpu_counts_0",
+        "offcpu_counts_1",
+        "offcpu_stacks_0",
+        "offcpu_stacks_1",
+        "offcpu_spill_0",
+        "offcpu_spill_1",
+        "offcpu_tasks",
+    ),
     tables=(
         Table(
             "samples",

@@ -3,7 +3,7 @@
 49 Hz is in step with no timer that a kernel or a program usually has. Samples of the idle task are counted apart,
 in ``clock``, and have no rows in ``samples``; isolated and nohz_full CPUs carry no clock and have no rows at all.
 
-Overhead: about 3 µs per sample of a task, 49 times a second per CPU; 9 MB of kernel memory per 8,192 stacks, twice.
+Overhead: about 3 µs per sample of a task, 49 times a second per CPU; 22 MB of kernel memory.
 Caveat: a program built without frame pointers shows its innermost function and little above it.
 Caveat: a process that ends before the end of the interval can't be asked for its symbols; its user frames are one,
 ``[process ended]``.
@@ -37,7 +37,14 @@ PROBE = Probe(
         Map("oncpu_rows", "oncpu_row", ("cpu",)),
         Map("oncpu_control", "stack_control", ()),
     ),
-    plain_maps=("oncpu_counts_0", "oncpu_counts_1", "oncpu_stacks_0", "oncpu_stacks_1"),
+    plain_maps=(
+        "oncpu_counts_0",
+        "oncpu_counts_1",
+        "oncpu_stacks_0",
+        "oncpu_stacks_1",
+        "oncpu_spill_0",
+        "oncpu_spill_1",
+    ),
     tables=(
         Table(
             "samples",
@@ -85,7 +92,7 @@ PROBE = Probe(
         ),
     ),
     losses=(
-        Loss("collided", "oncpu_rows", "use.collided", "stacks lost: another one had the place"),
+        Loss("collided", "oncpu_rows", "use.collided", "stacks lost: others had their places"),
         Loss("missed", "oncpu_rows", "use.missed", "stacks the kernel could not take"),
         Loss("full", "oncpu_rows", "use.full", "samples not counted: too many different ones in the interval"),
     ),

@@ -52,14 +52,9 @@ class Reader:
             Hash(session.descriptor(f"{name}_counts_{half}"), self._key, value, sizes[f"{name.upper()}_KEYS"])
             for half in range(2)
         ]
-        self._stacks = [
-            StackMap(
-                session.descriptor(f"{name}_stacks_{half}"),
-                self._known["STACK_DEPTH"],
-                sizes[f"{name.upper()}_STACKS"],
-            )
-            for half in range(2)
-        ]
+        size, depth = sizes[f"{name.upper()}_STACKS"], self._known["STACK_DEPTH"]
+        self._stacks = [StackMap(session.descriptor(f"{name}_stacks_{half}"), depth, size) for half in range(2)]
+        self._spill = [StackMap(session.descriptor(f"{name}_spill_{half}"), depth, size) for half in range(2)]
         self._blocked = BlockedStacks(session, probe) if "generation" in (self._key.names or ()) else None
         self._dictionary = Dictionary()
         self._kernel, self._users = KernelStacks(), UserStacks()
@@ -71,14 +66,14 @@ class Reader:
         generation = int(self._control["generation"][0])
         self._control["generation"][0] = (generation + 1) & 0xFFFFFFFF
         losses = {"unsettled": int(not self._settled(generation))}
+        self._count_losses(losses)
         keys, values = self._counts[generation & 1].drain()
-        stacks = {generation: self._stacks[generation & 1].drain()}
+        stacks = {generation: self._drain(generation & 1)}
         if self._blocked:
             stacks = self._blocked.known(generation, stacks[generation])
         if not self._begun:
             keys, values, self._begun = keys[:0], values[:0], True
         samples = self._samples(keys, values, stacks, generation, losses)
-        self._count_losses(losses)
         new_stacks, new_frames = self._dictionary.take()
         return {"samples": (samples, losses), "stacks": (new_stacks, {}), "frames": (new_frames, {})}
 
@@ -100,6 +95,12 @@ class Reader:
             if not ((use == self._known["STACK_ENTERING"]) | (use == inside)).any():
                 return True
         return False
+
+    def _drain(self, half: int) -> dict[int, bytes]:
+        spilled = self._spill[half].drain()
+        return self._stacks[half].drain() | {
+            number + self._known["STACK_SPILLED"]: stack for number, stack in spilled.items()
+        }
 
     def _samples(
         self,

@@ -1,0 +1,158 @@
+"""offcpu: sleepers and blocked readers that know for how long they were away."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel.stacks import Stacks, compiled
+from kernel.workload import Task
+
+CPU = 1
+SLEEP = "for _ in range(int(sys.argv[1])): time.sleep(float(sys.argv[2]))"
+SLEEPER = """
+#include <time.h>
+#include <unistd.h>
+void sleep_here(void)
+{
+	struct timespec time = {0, 50000000};
+	nanosleep(&time, 0);
+}
+void calls_sleep(void)
+{
+	sleep_here();
+}
+int main(void)
+{
+	char go;
+	read(0, &go, 1);
+	for (int i = 0; i < 20; i++) calls_sleep();
+	read(0, &go, 1);
+	return 0;
+}
+"""
+STORM = """
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	for (int i = 0; i < 3000; i++) {
+		if (!fork()) {
+			usleep(1);
+			_exit(0);
+		}
+		wait(0);
+	}
+	return 0;
+}
+"""
+
+
+def _waited_ns(pid: int) -> int:
+    """Return how long a process waited for a CPU, which is off-CPU time, too."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+
+
+def _sleeps(stacks: Stacks, pid: int) -> np.ndarray:
+    return np.array(
+        [row for row in stacks.of(pid) if "do_nanosleep" in stacks.names(row["stack"], b"k")], dtype=stacks.rows.dtype
+    )
+
+
+def test_a_sleepers_time_is_all_there(attach, tmp_path):
+    program = compiled(tmp_path, SLEEPER)
+    with subprocess.Popen([program], stdin=subprocess.PIPE) as process:
+        stacks = Stacks(attach("offcpu"), "offcpu")
+        before = _waited_ns(process.pid)
+        process.stdin.write(b"g")
+        process.stdin.flush()
+        for _ in range(8):
+            time.sleep(0.25)
+            stacks.collect()
+        sleeps = _sleeps(stacks, process.pid)
+        assert int(sleeps["count"].sum()) == 20
+        assert 20 * 50e6 <= int(sleeps["weight"].sum()) <= 20 * 51e6 + _waited_ns(process.pid) - before
+        assert set(sleeps["state"]) == {b"S"} and set(sleeps["comm"]) == {b"program"}
+        kernel, user = (stacks.names(sleeps[0]["stack"], kind) for kind in (b"k", b"u"))
+        # No frames of our own: the first is the scheduler's.
+        assert kernel[0] in ("__schedule", "schedule") and "hrtimer_nanosleep" in kernel
+        # The C library has no frame pointer of its own there, which hides its caller, sleep_here.
+        assert "calls_sleep" in user and user.index("calls_sleep") < user.index("main")
+        process.stdin.write(b"g")
+
+
+def test_a_block_keeps_its_stack_over_many_intervals(attach):
+    """The reader's halves change four times while the task is blocked, and other stacks come and go."""
+    with Task("time.sleep(1.0)", cpu=CPU) as task, Task(SLEEP, 300, 0.003, cpu=CPU):
+        stacks = Stacks(attach("offcpu"), "offcpu")
+        task.go()
+        for _ in range(5):
+            time.sleep(0.25)
+            stacks.collect()
+        used = task.result()
+        stacks.collect()
+        sleeps = _sleeps(stacks, task.pid)
+        assert int(sleeps["count"].sum()) == 1
+        assert 1e9 <= int(sleeps["weight"].sum()) <= 1.02e9 + used["wait_ns"]
+
+
+def test_a_blocked_reader_of_a_pipe(attach):
+    with Task("tell('soon')\ngo()", cpu=CPU) as task:
+        stacks = Stacks(attach("offcpu"), "offcpu")
+        task.go()
+        assert task.result() == "soon"
+        time.sleep(0.5)
+        task.go()
+        task.result()
+        stacks.collect()
+        blocks = stacks.of(task.pid)
+        names = [name for row in blocks for name in stacks.names(row["stack"], b"k")]
+        assert any("pipe_read" in name for name in names)
+        assert int(blocks["weight"].max()) >= 0.3e9
+
+
+def test_short_blocks_are_counted_and_sampled(attach):
+    with Task(SLEEP, 400, 0.0005, cpu=CPU) as task:
+        stacks = Stacks(attach("offcpu", FILTER_TGID=task.pid, OFFCPU_MINIMUM_NS=20_000_000), "offcpu")
+        task.go()
+        task.result()
+        short = stacks.collect()["offcpu.short"].rows
+        assert int(short["short_blocks"].sum()) == pytest.approx(400, abs=20)
+        assert int(short["short_ns"].sum()) >= 400 * 0.0005e9 * 0.95
+        assert len(_sleeps(stacks, task.pid)) == 0
+
+
+def test_a_long_block_without_a_stack_keeps_its_time(attach):
+    body = "for _ in range(40):\n    for _ in range(12): time.sleep(0.0001)\n    time.sleep(0.01)"
+    with Task(body, cpu=CPU) as task:
+        constants = {"FILTER_TGID": task.pid, "OFFCPU_MINIMUM_NS": 5_000_000, "OFFCPU_SAMPLE": 1 << 30}
+        stacks = Stacks(attach("offcpu", **constants), "offcpu")
+        task.go()
+        task.result()
+        stacks.collect()
+        rows = stacks.of(task.pid)
+        without = rows[rows["stack"] == 0]
+        assert int(without["count"].sum()) == stacks.losses["not_taken"] >= 30
+        assert int(without["weight"].sum()) == pytest.approx(40 * 0.01e9, rel=0.3)
+
+
+def test_a_fork_storm_leaves_nothing_behind(attach, tmp_path):
+    """Six times as many processes as there is room for, each of which blocks once."""
+    storm = compiled(tmp_path, STORM)
+    stacks = Stacks(attach("offcpu", OFFCPU_TASKS=512), "offcpu")
+    subprocess.run([storm], check=True)
+    stacks.collect()
+    assert stacks.losses["full"] == 0
+
+
+def test_what_does_not_fit_is_counted(attach):
+    stacks = Stacks(attach("offcpu", OFFCPU_TASKS=4, OFFCPU_KEYS=2, OFFCPU_STACKS=4), "offcpu")
+    with Task(SLEEP, 100, 0.003, cpu=CPU) as task:
+        task.go()
+        task.result()
+        stacks.collect()
+    assert stacks.losses["full"] > 0
+    assert len(stacks.rows) <= 2
