@@ -27,6 +27,7 @@ _SYMBOL = np.dtype(
 _AT_ONCE = 1 << 16
 _FUNCTIONS = np.frombuffer(bytes([2, 10]), dtype="u1")  # STT_FUNC, STT_GNU_IFUNC
 _LOCAL = 0
+_LARGEST_OFFSET = 1 << 62
 _SEGMENTS = 256
 _SECTIONS = 4096
 _CACHED_NAMES = 1 << 12
@@ -88,7 +89,7 @@ class SymbolTable:
 
 
 def read_symbols(file: IO[bytes]) -> SymbolTable:
-    """Read the functions of ``.symtab``, or of ``.dynsym`` in a stripped file. Raises OSError.
+    """Read the functions of ``.symtab``, or of ``.dynsym`` in a stripped file.
 
     64-bit little-endian files only; of any others, and of broken ones, the table is empty.
     """
@@ -110,10 +111,8 @@ def read_symbols(file: IO[bytes]) -> SymbolTable:
                 continue
             strings = elf.get_section(section["sh_link"])["sh_offset"]
             parts = _functions(file.fileno(), section["sh_offset"], section["sh_size"])
-            if parts:
+            if parts and strings < _LARGEST_OFFSET:
                 return _table(segments, parts, strings)
-    except OSError:
-        raise
     except Exception:  # pyelftools raises what its parts raise when a file is not what it says
         return _table(segments, [], 0)
     return _table(segments, [], 0)
