@@ -10,6 +10,7 @@ import numpy as np
 
 from tracer import histogram
 from tracer.kernel.counts import Counts
+from tracer.probes import all_probes
 from tracer.window import Window
 from tracer.workloads import Places
 
@@ -101,6 +102,15 @@ class Evidence:
         """Return how far one of the kernel's counters moved in all scenes together: they follow without a gap."""
         first, *_, last = self.scenes.values()
         return Span(count(last.after[0]) - count(first.before[1]), count(last.after[1]) - count(first.before[0]))
+
+    def lost(self, probe: str) -> int:
+        """Return how many events the trace says that a probe, or what it requires, missed: kernel and own counters."""
+        names = [probe, *all_probes()[probe].requires]
+        programs = {f"on_{hook.event}".encode() for name in names for hook in all_probes()[name].hooks}
+        costs = self.all_rows("agent", "cost")
+        skipped = costs["recursion_misses"][np.isin(costs["program"], list(programs))].sum()
+        told = [w.losses for scene in self.scenes.values() for (name, _), w in scene.windows.items() if name in names]
+        return int(skipped) + sum(losses.get(reason, 0) for losses in told for reason in ("negative", "unmatched"))
 
     @property
     def seconds(self) -> float:

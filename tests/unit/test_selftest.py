@@ -1,0 +1,89 @@
+"""The selftest's judgement: a wrong number fails, an unknown one is skipped, every probe has checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tracer.commands.selftest import _as_text, _exit_code
+from tracer.histogram import SLOTS
+from tracer.kernel.counts import Counts
+from tracer.probes import all_probes
+from tracer.selftest import Check, Evidence, all_checks
+from tracer.selftest import runqueue as runqueue_checks
+from tracer.selftest._evidence import Scene, Span
+from tracer.window import Window
+from tracer.workloads import Places
+
+HOG, VICTIM = 100, 200
+WORST = np.dtype([("pid", "u4"), ("wait_ns", "u8"), ("holder_pid", "u4"), ("holder_comm", "S16")])
+
+
+def scene(name: str, tables: dict[str, np.ndarray], told: dict, switches: int = 0) -> Scene:
+    windows = {("runqueue", table): Window("runqueue", table, 0, 10**9, rows) for table, rows in tables.items()}
+    before, after = (Counts(number, {}, {}, {}, 0, {}) for number in (0, switches))
+    return Scene(name, windows, (before, before), (after, after), told, {"hog": HOG, "victim": VICTIM})
+
+
+def evidence(*, waits: int = 10_000, wait_ns: int = 200_000_000, holder: int = HOG, priority: str = "fifo") -> Evidence:
+    worst = np.array([(VICTIM, wait_ns, holder, b"hog")], dtype=WORST)
+    told = {"hog": {"priority": priority}, "victim": {"worst_ns": 200_000_000}}
+    slots = np.zeros(1, dtype=[("slots", "u4", (SLOTS,))])
+    slots["slots"][0, 50] = waits
+    scenes = {
+        "hog": scene("hog", {"worst": worst}, told),
+        "pipes": scene("pipes", {"wait": slots}, {}, switches=20_000),
+    }
+    return Evidence({}, scenes, Places(1, (0,)), 2, ["runqueue"])
+
+
+def statuses(**changes) -> list[str]:
+    return [check.status for check in runqueue_checks.check(evidence(**changes))]
+
+
+def test_right_numbers_pass():
+    assert statuses() == ["PASS", "PASS"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"holder": VICTIM}, ["FAIL", "PASS"]),
+        ({"wait_ns": 170_000_000}, ["FAIL", "PASS"]),
+        ({"waits": 9_999}, ["PASS", "FAIL"]),
+        ({"waits": 20_001}, ["PASS", "FAIL"]),
+        ({"priority": "nice"}, ["SKIP", "PASS"]),
+    ],
+)
+def test_wrong_numbers_fail_and_missing_privileges_skip(changes, expected):
+    assert statuses(**changes) == expected
+
+
+def test_a_span_is_held_with_slack_at_both_ends():
+    span = Span(10, 20)
+    assert [span.holds(number, slack=1) for number in (8, 9, 21, 22)] == [False, True, True, False]
+
+
+def test_every_probe_has_checks():
+    assert all_checks().keys() == all_probes().keys()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [(["PASS", "SKIP"], 0), (["PASS", "FAIL"], 1), (["SKIP", "SKIP"], 3)],
+)
+def test_exit_codes(statuses, code):
+    assert _exit_code([("runqueue", Check(status, "")) for status in statuses]) == code
+
+
+def test_what_runs_without_the_kernel_is_not_enough():
+    assert _exit_code([("netdev", Check("PASS", "")), ("runqueue", Check("SKIP", ""))]) == 3
+
+
+def test_fits_80_columns_and_escapes_names():
+    check = Check("PASS", "waited 1 s behind \x1b[31mred", "hog, " + "word " * 30)
+    text = _as_text([("runqueue_cgroup", replace(check))])
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
