@@ -28,10 +28,8 @@ _Costs = dict[str, tuple[int, int, int]]
 _Place = tuple[str, tuple[str, ...]]
 
 _ROUNDS, _PACKETS = 4000, 2000  # a second
-_SLICES, _SLICE_SECONDS = 5, 0.06
+_SLICES, _SLICE_SECONDS = 5, 0.05
 _LEAST_RUNS = 4  # in a slice; the median of fewer says nothing
-#: Nothing is measured after this long; the rest of the time is for the last one begun.
-_LONGEST_SECONDS = 9.0
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,14 @@ def available() -> Availability:
         return Availability(dict(session.refused), dict(session.missing))
 
 
-def measure(probes: Sequence[Probe], say: Callable[[str], None]) -> dict[str, Cost]:
+def measure(probes: Sequence[Probe], say: Callable[[str], None], until: float) -> dict[str, Cost]:
     """Return the cost of each of ``probes`` that saw events, all of them able to run here.
 
-    Under a small load: switches on one CPU, packets over loopback. What takes too long is left out. Raises
-    UnavailableError when the kernel doesn't account for the run time of programs.
+    Under a small load: switches on one CPU, packets over loopback. What can't begin ``until`` then (by
+    time.monotonic()) is left out. Raises UnavailableError when the kernel doesn't account for the run time of programs.
     """
-    deadline = time.monotonic() + _LONGEST_SECONDS
     where = places()
-    lasting = _LONGEST_SECONDS + 5
+    lasting = max(0.0, until - time.monotonic()) + 5
     found: dict[_Place, tuple[float, int]] = {}
     with ExitStack() as stack:
         try:
@@ -81,7 +78,7 @@ def measure(probes: Sequence[Probe], say: Callable[[str], None]) -> dict[str, Co
             load.go()
         floor_ns = _floor()
         for group in _groups(probes):
-            if time.monotonic() > deadline:
+            if time.monotonic() > until:
                 break
             say(f"measuring {', '.join(probe.name for probe in group)}…")
             with attach(ordered(group, all_probes()), _options()) as session:
@@ -97,9 +94,12 @@ def _options() -> Options:
 
 
 def _groups(probes: Sequence[Probe]) -> list[list[Probe]]:
-    """Put probes together that require the same others and share no attach point: each is as if it were alone."""
+    """Put probes together that require the same others and share no attach point: each is as if it were alone.
+
+    What others build on comes first, the deep ones last, should the time be too short for all.
+    """
     groups: list[list[Probe]] = []
-    for probe in probes:
+    for probe in sorted(probes, key=lambda probe: (len(probe.requires), probe.tier == "deep")):
         for group in groups:
             same = set(group[0].requires) == set(probe.requires)
             if same and not _events(probe) & set().union(*map(_events, group)):

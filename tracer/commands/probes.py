@@ -17,6 +17,7 @@ GROUP = "Verify"
 ORDER = 2
 
 _WIDTH = 80
+_MEASURING_SECONDS = 8.0  # a busy node is no reason to take forever; what was begun then is finished
 _LONGEST_REMARK = 200  # a compiler has more to say
 
 
@@ -54,6 +55,7 @@ def probes(no_measure: bool, as_json: bool) -> None:
 def _find_out(measured: bool, say: Callable[[str], None]) -> tuple[list[_Row], list[str]]:
     """Return a row per probe, and what could not be found out."""
     import os
+    import time
 
     from tracer.commands._measuring import available, measure
     from tracer.errors import UnavailableError
@@ -61,6 +63,7 @@ def _find_out(measured: bool, say: Callable[[str], None]) -> tuple[list[_Row], l
     from tracer.units import clip
 
     every = all_probes()
+    until = time.monotonic() + _MEASURING_SECONDS
     say("attaching…")
     try:
         if os.geteuid():
@@ -73,7 +76,7 @@ def _find_out(measured: bool, say: Callable[[str], None]) -> tuple[list[_Row], l
     costs, notes = {}, []
     if measured:
         try:
-            costs = measure(able, say)
+            costs = measure(able, say, until)
         except UnavailableError as error:
             notes.append(f"Costs are not known: {error.message}")
     rows = []
