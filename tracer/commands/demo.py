@@ -38,8 +38,11 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
     trace, it shows a recording of the same that comes with foreshock.
 
     \b
-    foreshock demo                                     20 seconds, as root
-    foreshock demo -o tracer/sample/demo.fsk --overwrite   how that recording was made
+    foreshock demo              20 seconds, as root
+    foreshock demo --replay     what it looks like, on any machine
+
+    The recording that comes with foreshock is made, in its checkout, by
+    foreshock demo -o tracer/sample/demo.fsk --overwrite
     """
     if duration < _LEAST_NS:
         raise UsageError("--for: the demo takes 5 seconds at least.", hint="foreshock demo --for 10s")
