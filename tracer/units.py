@@ -47,7 +47,7 @@ def duration(ns: float) -> str:
     for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms"), (128.5e9, _SECOND, "s")):
         # Compare what will be printed: 999.6 µs rounds to 1 ms, not to 1e+03 µs.
         if _round3(ns) < limit:
-            return f"{_round3(ns / scale):.10g} {unit}"
+            return f"{_digits(ns / scale)} {unit}"
     return _long(ns / _SECOND)
 
 
@@ -161,8 +161,12 @@ def _scaled(value: float, base: float, units: tuple[str, ...]) -> str:
     while scale < len(units) - 1 and _round3(abs(value)) >= base:
         value /= base
         scale += 1
-    number = f"{value:.0f}" if scale == 0 and value == int(value) else f"{_round3(value):.10g}"
-    return number + units[scale]
+    return _digits(value) + units[scale]
+
+
+def _digits(value: float) -> str:
+    """Three significant digits without an exponent; 0 only for 0."""
+    return "<0.01" if 0 < value < 0.01 else f"{_round3(value):.10g}"
 
 
 def _round3(value: float) -> float:

@@ -176,7 +176,7 @@ class Node:
 
     def _polls(self) -> np.ndarray:
         keys = [("cpu", "u4"), ("device", "S16"), ("napi_id", "u4"), ("budget", "u4")]
-        values = {(cpu, b"eth0", 8193 + cpu, 64): lognormal(self.random, 2e5, 0.9, 900) for cpu in range(self.cpus)}
+        values = {(cpu, b"eth0", 8193 + cpu, 64): lognormal(self.random, 9e4, 0.6, 4) for cpu in range(self.cpus)}
         return histogram(keys, values, polls=1000, work=9400, full=4, streak_max=1)
 
     def _cpus(self, busy: dict[int, tuple[float, float, float]], length: int) -> np.ndarray:

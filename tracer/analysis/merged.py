@@ -71,6 +71,7 @@ class Merged:
             return
         which, places = self._places(rows)
         kept = rows[which]
+        self.unkept_rows += rows.shape[0] - kept.shape[0]
         if has(rows, "slots"):
             _add_at(self._slots, places, kept["slots"])
             _add_at(self._sum_ns, places, kept["sum"])
@@ -117,7 +118,6 @@ class Merged:
         found = [self._place(key) for key in zip(*columns, strict=True)] if columns else [self._place(())] * len(rows)
         which = np.array([row for row, place in enumerate(found) if place >= 0], dtype=np.intp)
         places = np.array([place for place in found if place >= 0], dtype=np.intp)
-        self.unkept_rows += len(found) - len(places)
         self._grow()
         self._last = (identity, which, places)
         return which, places

@@ -77,6 +77,14 @@ class Summary:
         tables = (merged for name, merged in self.histograms().items() if name[0] == probe)
         return sum(merged.total().statistics.count for merged in tables)
 
+    def unkept(self) -> dict[str, int]:
+        """Return how many rows found no room here, by table: more keys than any node should have."""
+        return {
+            f"{probe}.{name}": merged.unkept_rows
+            for (probe, name), merged in self._tables.items()
+            if merged.unkept_rows
+        }
+
     def cost(self) -> dict[str, Group]:
         """Return ``agent.cost`` by program; empty when it was not recorded."""
         merged = self.table("agent", "cost")

@@ -22,7 +22,9 @@ __all__ = [
     "HARDIRQ_WORST_NS",
     "LEAST_SAMPLES",
     "LOSSES",
+    "NAPI_BUDGET",
     "NAPI_FULL",
+    "NAPI_GAP_WORST_NS",
     "NAPI_LEAST_POLLS",
     "OWN_CPU",
     "RUNQUEUE_CRITICAL_NS",
@@ -72,6 +74,10 @@ HARDIRQ_WORST_NS: Final = 5 * _MS
 # A poll that uses its whole budget has more waiting: half of them full means that the CPU is the bottleneck.
 NAPI_FULL: Final = 0.50
 NAPI_LEAST_POLLS: Final = 1000
+# Drivers poll with 64 (NAPI_POLL_WEIGHT), a few with 16; busy-polling sockets with 8, netpoll with 0.
+NAPI_BUDGET: Final = 16
+# After a full poll packets are known to wait: as long as a softirq may at worst.
+NAPI_GAP_WORST_NS: Final = SOFTIRQ_DELAY_WORST_NS
 
 # Of the accounted time of one CPU. Busy alone is what nodes are for: it matters together with waits.
 CPU_BUSY: Final = 0.95

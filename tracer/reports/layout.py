@@ -49,17 +49,21 @@ def wrap(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
     lines: list[str] = []
     line, empty = first, True
     for word in _GLUE.sub(_NO_BREAK, printable(text)).split(" "):
-        while display_width(line) + (not empty) + display_width(word) > width:
-            if not empty:
-                lines.append(line)
-                line, empty = indent, True
-                continue
-            room = max(1, width - display_width(line))
-            lines.append(line + word[:room])
-            line, word = indent, word[room:]
+        while word and display_width(line) + (not empty) + display_width(word) > width:
+            part, word = ("", word) if not empty else _split(word, width - display_width(line))
+            lines.append(line + part)
+            line, empty = indent, True
         line += word if empty else f" {word}"
         empty = False
     return [part.replace(_NO_BREAK, " ") for part in (*lines, line)]
+
+
+def _split(word: str, room: int) -> tuple[str, str]:
+    """Return as much of ``word`` as fits, at least one character, and the rest."""
+    length = 1
+    while length < len(word) and display_width(word[: length + 1]) <= room:
+        length += 1
+    return word[:length], word[length:]
 
 
 def table(

@@ -10,7 +10,7 @@ from tracer.analysis.cpus import cpu_times
 from tracer.analysis.merged import Group
 from tracer.analysis.names import task, vector
 from tracer.analysis.rows import text
-from tracer.analysis.rules.hardirq import line_name
+from tracer.analysis.rules.hardirq import calls_of, line_name
 from tracer.analysis.source import Source
 from tracer.analysis.statistics import NOTHING, Statistics
 from tracer.analysis.summary import Summary
@@ -106,16 +106,14 @@ def interrupts(summary: Summary, source: Source) -> Section | None:
     merged = summary.table("hardirq", "run")
     if merged is None or merged.seconds <= 0:
         return None
-    lines = sorted(merged.groups("irq", "name", "cpu").items(), key=lambda item: -item[1].sum_ns)
+    lines = [(key, group, *calls_of(group)) for key, group in merged.groups("irq", "name", "cpu").items()]
     rows = []
-    for (irq, name, cpu), group in lines:
+    for (irq, name, cpu), group, calls, ns, none_share in sorted(lines, key=lambda line: -line[3]):
         one = group.statistics
-        if one.count:
-            share = group.sum_ns / 1e9 / merged.seconds
-            quiet = group.sums["none_count"] / one.count
+        if calls:
             rows.append(
-                [line_name(int(irq), text(name)), str(cpu), rate(one.count / merged.seconds), percent(share)]
-                + [duration(one.p99_ns), at_most(one.max_ns), percent(min(1.0, quiet))]
+                [line_name(int(irq), text(name)), str(cpu), rate(calls / merged.seconds)]
+                + [percent(ns / 1e9 / merged.seconds), duration(one.p99_ns), at_most(one.max_ns), percent(none_share)]
             )
     columns = [
         Column("line", right=False, flexible=True, least=12),
@@ -142,7 +140,12 @@ def polling(summary: Summary, source: Source) -> Section | None:
         Column("device", right=False, flexible=True),
         *(Column("CPU"), Column("polls"), Column("packets"), Column("full"), Column("gap p99"), Column("max")),
     ]
-    return Section("NETWORK POLLING", columns, rows[:ROWS], _more(rows[ROWS:], "quieter pairs"))
+    return Section(
+        "NETWORK POLLING  packets per poll, full polls, gaps after those",
+        columns,
+        rows[:ROWS],
+        _more(rows[ROWS:], "quieter pairs"),
+    )
 
 
 def devices(summary: Summary, source: Source) -> Section | None:

@@ -21,12 +21,13 @@ _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _SEQUENCES = {b"[A": "up", b"[B": "down", b"[C": "right", b"[D": "left", b"OA": "up", b"OB": "down"}
 _SEQUENCES |= {b"OC": "right", b"OD": "left", b"[5~": "page up", b"[6~": "page down", b"[H": "home", b"[F": "end"}
+_COLORLESS = ("dumb", "vt100", "vt102", "vt220")
 _ESCAPE_SECONDS = 0.05  # how long the rest of an arrow key's sequence may take, over a slow line
 
 
 def wants_color(stream: TextIO) -> bool:
     """Return whether ``stream`` is a terminal that shows colour and nobody said no (https://no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in _COLORLESS
 
 
 def shows_unicode(stream: TextIO) -> bool:
@@ -75,16 +76,20 @@ class Terminal:
             os.close(end)
 
     def size(self) -> tuple[int, int]:
-        """Return columns and lines."""
+        """Return columns and lines; 80 and 24 where the terminal does not know, as on a serial console."""
         try:
-            return tuple(os.get_terminal_size(self._screen))  # type: ignore[return-value]
+            columns, lines = os.get_terminal_size(self._screen)
         except OSError:
-            return 80, 24
+            columns, lines = 0, 0
+        return columns or 80, lines or 24
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Show ``lines``, replacing what was there. One write, no clearing first: nothing flickers."""
-        text = "\r\n".join(f"{line}\x1b[K" for line in lines)
-        self._write(f"\x1b[H{text}\x1b[J")
+        """Show ``lines``, replacing what was there, in one write and without clearing first: nothing flickers."""
+        height = self.size()[1]
+        # Each line is cleared before it is written: after a full one the cursor stands on its last character.
+        text = "\n".join(f"\x1b[K{line}" for line in lines[:height])
+        rest = "\n\x1b[J" if len(lines) < height else ""
+        self._write(f"\x1b[H{text}{rest}")
 
     def key(self, seconds: float) -> str:
         """Return the next key within ``seconds``: a character, ``"left"``…, ``"resize"``; "" when there was none."""
@@ -111,7 +116,7 @@ class Terminal:
         return bool(select.select([self._keyboard], [], [], seconds)[0])
 
     def _start(self) -> None:
-        tty.setcbreak(self._keyboard)
+        tty.setcbreak(self._keyboard, termios.TCSANOW)
         self._write(_ENTER)
 
     def _give_back(self) -> None:
@@ -119,7 +124,8 @@ class Terminal:
         with contextlib.suppress(OSError, termios.error):
             self._write(_LEAVE)
         with contextlib.suppress(OSError, termios.error):
-            termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
+            # Now, not when all output has left: on a dead connection that would be never.
+            termios.tcsetattr(self._keyboard, termios.TCSANOW, self._saved)  # type: ignore[arg-type]
 
     def _write(self, text: str) -> None:
         data = text.encode("utf-8", "replace")

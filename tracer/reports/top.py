@@ -158,10 +158,10 @@ def _cost(summary: Summary) -> str:
 
 def _status(state: TopState, width: int) -> str:
     what = "PAUSED" if state.paused else f"recording, interval {state.position}" if state.position else "live"
-    left = f" {state.message or KEYS}"
+    left = f" {KEYS}  {state.message}".rstrip()
     right = f"sorted by {state.sort}  last {RECENT} in '10'  {what} "
-    gap = width - display_width(left) - display_width(right)
-    return left + " " * gap + right if gap > 0 else _fill(left, width)
+    # What is shown matters more than which keys there are.
+    return _fill(printable(left), max(0, width - display_width(right))) + clip(right, width)
 
 
 def _fill(line: str, width: int) -> str:

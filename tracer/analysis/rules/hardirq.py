@@ -12,7 +12,7 @@ from tracer.analysis.rows import text
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, duration, percent, rate
 
-__all__ = ["hard_interrupts", "line_name"]
+__all__ = ["calls_of", "hard_interrupts", "line_name"]
 
 
 def hard_interrupts(summary: Summary) -> Outcome:
@@ -25,22 +25,35 @@ def hard_interrupts(summary: Summary) -> Outcome:
     most_share = 0.0
     for (cpu, irq, name), group in table.groups("cpu", "irq", "name").items():
         if seconds > 0:
-            most_share = max(most_share, group.sum_ns / 1e9 / seconds)
+            most_share = max(most_share, calls_of(group)[1] / 1e9 / seconds)
             findings += _judge(int(cpu), int(irq), text(name), group, seconds)
     measured = f"{percent(most_share)} of its CPU"
     return outcome(findings, "busiest interrupt", measured, f"under {percent(thresholds.HARDIRQ_SHARE)}")
+
+
+def calls_of(group: Group) -> tuple[int, int, float]:
+    """Return all calls of a handler, their time in ns, and the share that found nothing to do (IRQ_NONE).
+
+    The histogram holds the others only.
+    """
+    none, one = group.sums.get("none_count", 0), group.statistics
+    calls = one.count + none
+    return calls, group.sum_ns + group.sums.get("none_ns", 0), none / calls if calls else float("nan")
 
 
 def line_name(irq: int, name: str) -> str:
     """Return a line as people know it: ``irq 24 (mlx5_comp3)``, ``vector LOC``."""
     if is_irq_vector(irq):
         return f"vector {name or irq - 1_000_000}"
+    if irq < 0:
+        return name or "other lines"
     return f"irq {irq} ({name})" if name else f"irq {irq}"
 
 
 def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Iterator[Finding]:
     one = group.statistics
-    per_second, share = one.count / seconds, group.sum_ns / 1e9 / seconds
+    calls, ns, none_share = calls_of(group)
+    per_second, share = calls / seconds, ns / 1e9 / seconds
     none = group.sums.get("none_count", 0)
     line = line_name(irq, name)
     values = {"cpu": cpu, "irq": irq, "name": name, "per_second": per_second, "share": share, "none": none}
@@ -54,7 +67,7 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
                 f"CPU {cpu}: {line} interrupts {rate(per_second)} and takes {percent(share)} of the CPU (normal: under "
                 f"{percent(thresholds.HARDIRQ_SHARE)} and {rate(thresholds.HARDIRQ_RATE)})."
             ),
-            who=_spurious(none, one.count),
+            who=_spurious(none_share),
             next="spread its queues over CPUs, raise coalescing (ethtool -C), or ask who raises it",
             anchor="hard-interrupts",
             value=share if by_share else per_second,
@@ -62,14 +75,14 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
             unit="1" if by_share else "1/s",
             values=values,
         )
-    elif none > thresholds.HARDIRQ_NONE_SHARE * one.count and none / seconds > thresholds.HARDIRQ_NONE_RATE:
+    elif none_share > thresholds.HARDIRQ_NONE_SHARE and none / seconds > thresholds.HARDIRQ_NONE_RATE:
         yield Finding(
             rule="hardirq.unhandled",
             severity=Severity.WARNING,
             subject=f"CPU {cpu}",
             what=(
                 f"CPU {cpu}: {line}: {rate(none / seconds)} interrupts found nothing to do, "
-                f"{percent(min(1.0, none / one.count)) if one.count else 'all'} of its calls (normal: under "
+                f"{percent(none_share)} of its calls (normal: under "
                 f"{percent(thresholds.HARDIRQ_NONE_SHARE)} or {rate(thresholds.HARDIRQ_NONE_RATE)})."
             ),
             who="The line is shared with a busy device, or its device raises spurious interrupts: at 99.9 % unhandled "
@@ -100,7 +113,7 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
         )
 
 
-def _spurious(none: int, calls: int) -> str:
-    if calls and none > thresholds.HARDIRQ_NONE_SHARE * calls:
-        return f"{percent(min(1.0, none / calls))} of the calls found nothing to do: spurious or shared line."
+def _spurious(none_share: float) -> str:
+    if none_share > thresholds.HARDIRQ_NONE_SHARE:
+        return f"{percent(none_share)} of the calls found nothing to do: spurious or shared line."
     return ""

@@ -55,6 +55,9 @@ def intervals(summary: Summary) -> Outcome:
                 seen.gap_ns / max(seen.typical_ns, 1),
             )
         )
+    if unkept := summary.unkept():
+        tables = ", ".join(f"{table} {count(rows)}" for table, rows in unkept.items())
+        findings.append(_data("unkept", f"Rows left out here: {tables}: too many series (normal: none).", "", 1.0))
     if seen.late > 1 and seen.late > seen.count / 100:
         findings.append(
             _data(

@@ -1,0 +1,169 @@
+"""The summary as text and as JSON: the same content, safe to print, readable in 80 columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+from unit.synthetic import HEADER, MS, SECOND, Node, filled, hog_interval
+
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+from tracer.analysis.verdict import judge
+from tracer.reports import json as json_report
+from tracer.reports import text
+from tracer.reports.layout import Column, Style, bar, plain_ascii, table, wrap
+from tracer.units import display_width
+from tracer.window import Window
+
+HOSTILE = b"\x1b[2J\x1b]0;x\x07\nok"
+
+
+def hostile_interval(node: Node) -> list[Window]:
+    row = {"cpu": 1, "waited_cpu": 1, "pid": 7, "comm": HOSTILE[:15], "cgroup": b"/\xe2\x80\xaegnp"}
+    row |= {"holder_pid": 8, "holder_comm": HOSTILE[:15], "holder_cgroup": b"/bad\x9bname\xff", **filled(90 * MS, 0.9)}
+    return node.interval(
+        waits={1: [90 * MS]}, worst=[row], links={b"\x1b[31meth": {"rx_bytes": 10**9, "rx_missed": 9**5}}
+    )
+
+
+def summarised(ill: Callable[[Node], Sequence[Window]] | None = None, cpus: int = 8) -> Summary:
+    node, summary = Node(cpus), Summary(SECOND)
+    for number in range(5):
+        summary.add_interval(ill(node) if ill and number == 2 else node.interval())
+    return summary
+
+
+def rendered(summary: Summary, width: int = 80, color: bool = False, **header: object) -> list[str]:
+    source = Source.from_header(HEADER | header)
+    return text.render(summary, judge(summary), source, title="n.fsk", width=width, color=color)
+
+
+def tree(summary: Summary) -> dict[str, object]:
+    return json.loads(json_report.dumps(json_report.as_dict(summary, judge(summary), Source.from_header(HEADER))))
+
+
+def test_the_verdict_comes_first_then_tables_losses_and_cost():
+    lines = rendered(summarised(hog_interval))
+    assert lines[0] == "gpu-0417 · Linux 6.18.44 · 8 CPUs · boot 0a1b2c3d · n.fsk"
+    assert "UTC" in lines[1] and "5 s" in lines[1]
+    titles = [line.split("  ")[0] for line in lines if re.match(r"[A-Z]{3}", line)]
+    assert titles[0] == "VERDICT"
+    assert titles[1:4] == ["RUN QUEUE", "WORST WAITS", "CPU TIME"]
+    assert titles[-2:] == ["LOSSES", "COST"]
+
+
+@pytest.mark.parametrize("ill", [None, hog_interval, hostile_interval])
+@pytest.mark.parametrize("width", [40, 80, 132, 250])
+def test_every_line_fits_and_no_control_character_is_left(ill, width):
+    for line in rendered(summarised(ill), width):
+        assert display_width(line) <= max(80, width), line
+        assert line.isprintable() or "\u202f" in line, line
+        assert "\x1b" not in line
+
+
+def test_hostile_names_come_out_escaped_everywhere():
+    summary = summarised(hostile_interval)
+    shown = "\n".join(rendered(summary, 250))
+    assert r"\x1b[2J" in shown and r"\x9bname\xff" in shown or r"bad\x9bname" in shown
+    dumped = json_report.dumps(json_report.as_dict(summary, judge(summary), Source.from_header(HEADER)))
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(dumped)
+    assert r"\\u202egnp" in dumped
+
+
+def test_colour_only_when_asked():
+    assert any("\x1b[" in line for line in rendered(summarised(hog_interval), color=True))
+    assert not any("\x1b[" in line for line in rendered(summarised(hog_interval)))
+
+
+def test_many_cpus_show_the_worst_and_count_the_rest():
+    lines = rendered(summarised(hog_interval, cpus=64))
+    start = next(place for place, line in enumerate(lines) if line.startswith("RUN QUEUE"))
+    assert lines[start + 3].split()[0] == "1"
+    assert "  56 CPUs not shown" in lines
+
+
+def test_what_was_not_measured_is_not_zero():
+    summary = Summary()
+    summary.add_interval(Node().interval(only=["netdev", "runqueue"]))
+    lines = rendered(summary)
+    assert any(line.startswith("COST    not measured") for line in lines)
+    assert any("not measured for netdev" in line for line in lines)
+    assert not any(line.startswith("SOFTIRQS") for line in lines)
+
+
+def test_refused_probes_and_filters_are_said():
+    lines = rendered(summarised(), refused={"napi": "no tracepoint"}, filters={"pid": "17"}, missing=[["a", "b"]])
+    assert {
+        "  - napi could not start: no tracepoint",
+        "  - anything outside of pid 17",
+        "  - a had to do without b",
+    } <= {*lines}
+
+
+def test_json_has_base_units_and_stable_keys():
+    found = tree(summarised(hog_interval))
+    assert found["schema"] == "foreshock.summary/1"
+    assert set(found) == {
+        *("schema", "source", "time", "verdict", "series", "cpus", "devices", "rdma_ports", "events", "losses"),
+        *("losses_not_measured", "cost"),
+    }
+    waits = {entry["keys"].get("cpu"): entry for entry in found["series"] if entry["series"] == "runqueue.wait"}
+    assert waits[1]["max_s"] == 1.0 and waits[None]["count"] == sum(waits[cpu]["count"] for cpu in range(8))
+    worst = found["events"]["runqueue.worst"]["worst"][0]
+    assert (worst["wait_s"], worst["holder_comm"]) == (0.949, "hog")
+    assert worst["unix_s"] == pytest.approx((HEADER["clock_offset_ns"] + 1002 * SECOND + 5 * MS) / 1e9)
+    assert found["verdict"]["findings"][0]["values"]["holder_pid"] == 1234
+    assert found["losses"]["runqueue"] == {"unmatched": 0, "collided": 0}
+
+
+def test_json_says_null_for_what_is_unknown():
+    summary = Summary()
+    summary.add_interval(Node().interval(only=["netdev"]))
+    found = json.loads(json_report.dumps(json_report.as_dict(summary, judge(summary), Source())))
+    assert found["time"]["start_unix_s"] is None
+    assert found["cost"] is None
+    assert json.loads(json_report.dumps({"a": float("inf"), "b": [float("nan")]})) == {"a": None, "b": [None]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"host": 5, "kernel": ["x"], "cpus": "many", "interval_ns": -1, "clock_offset_ns": "now", "filters": 3},
+        {"fingerprint": "none", "refused": [[1], "ab", ["p", "why"]], "interval_ns": float("inf"), "cpus": True},
+    ],
+)
+def test_a_header_may_hold_anything(header):
+    source = Source.from_header(header)
+    assert rendered(summarised())  # and with the usual one
+    assert text.render(summarised(), judge(summarised()), source)
+
+
+def test_a_header_with_the_fingerprint_inside():
+    clocks = {"monotonic_ns": 5, "realtime_ns": 25}
+    source = Source.from_header({"fingerprint": {"host": "n", "kernel": {"release": "6.1"}, "clocks": clocks}})
+    assert (source.host, source.kernel, source.clock_offset_ns) == ("n", "6.1", 20)
+
+
+class TestLayout:
+    def test_wrapping_keeps_numbers_and_units_together(self):
+        lines = wrap("it took ≤ 949 ms of 12 s and 93 % of it", 14)
+        assert lines == ["it took", "≤ 949 ms of", "12 s and 93 %", "of it"]
+
+    def test_a_word_longer_than_the_line_is_cut_apart(self):
+        assert wrap("a " + "x" * 25, 10, "> ", "  ") == ["> a", "  xxxxxxxx", "  xxxxxxxx", "  xxxxxxxx", "  x"]
+
+    def test_flexible_columns_give_way_the_widest_first(self):
+        columns = [Column("a", False, True, 4), Column("b", False, True, 4), Column("n")]
+        lines = table(columns, [["x" * 30, "y" * 10, "123"]], 30, Style())
+        assert lines[1] == "  " + "x" * 10 + "…  " + "y" * 10 + "  123"
+
+    def test_bars(self):
+        assert bar(0.5, 4) == "██░░"
+        assert bar(float("nan"), 2) == "░░"
+
+    def test_terminals_that_know_ascii_only(self):
+        assert plain_ascii("≤ 1\u202f234 µs – 训") == r"<= 1,234 us - \u8bad"

@@ -1,0 +1,226 @@
+"""The verdict names what stands out and who did it, says when nothing does, and what it could not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from unit.synthetic import MS, NET_RX, SECOND, Node, crowd_interval, filled, histogram, hog_interval
+
+from tracer.analysis.finding import Finding, Severity
+from tracer.analysis.summary import Summary
+from tracer.analysis.verdict import Verdict, judge
+from tracer.window import Window
+
+Ill = Callable[[Node], Sequence[Window]]
+
+
+def run(ill: Ill | None = None, intervals: int = 10, cpus: int = 8) -> Verdict:
+    """Judge a node that is ill every third interval."""
+    node, summary = Node(cpus), Summary(SECOND)
+    for number in range(intervals):
+        summary.add_interval(ill(node) if ill and number % 3 == 1 else node.interval())
+    return judge(summary)
+
+
+def only(verdict: Verdict, rule: str) -> Finding:
+    found = [finding for finding in verdict.findings if finding.rule == rule]
+    assert len(found) == 1, [finding.rule for finding in verdict.findings]
+    return found[0]
+
+
+def waiting(**how: object) -> Ill:
+    """CPU 3 has waits of 80 ms, filled as ``how`` says."""
+    row = {"cpu": 3, "waited_cpu": 3, "pid": 50, "comm": b"victim", "cgroup": b"/job", "holder_pid": 60}
+    row |= {"holder_comm": b"other", "holder_cgroup": b"/job", "holders": 3, **how}
+    return lambda node: node.interval(waits={3: [80 * MS] * 30}, worst=[row])
+
+
+def test_nothing_stands_out_on_a_healthy_node():
+    verdict = run()
+    assert verdict.findings == ()
+    assert verdict.headline == "Nothing stands out in 10 s."
+    assert {one.question for one in verdict.normal} >= {"run-queue wait", "NET_RX softirq delay", "device drops"}
+    assert verdict.missing == ("RDMA ports: not recorded",)
+
+
+def test_names_the_hog_its_cgroup_and_its_victims():
+    finding = only(run(hog_interval), "runqueue.wait")
+    assert finding.severity is Severity.CRITICAL
+    assert finding.what.startswith("CPU 1: ") and "at worst 949 ms" in finding.what and "worst < 50 ms" in finding.what
+    assert "hog[1234] (cgroup /system.slice/backup.service) held the CPU for 93 %" in finding.who
+    assert "noisy neighbour" in finding.who and "python3, nccl-proxy" in finding.who
+    assert "hog[1234]" in finding.next
+    assert finding.values["holder_pid"] == 1234
+
+
+def test_the_same_hog_explains_late_softirqs():
+    finding = only(run(hog_interval), "softirq.delay")
+    assert "NET_RX" in finding.what and "hog[1234]" in finding.who
+
+
+def test_a_crowd_is_not_blamed_on_one_of_it():
+    finding = only(run(crowd_interval), "runqueue.wait")
+    assert "crowd" in finding.who and "up to 12" in finding.who and "11 %" in finding.who
+    assert finding.values["cause"] == "crowd"
+
+
+def test_many_tasks_of_one_program_are_named_by_it():
+    rows = [
+        {
+            "cpu": 3,
+            "waited_cpu": 3,
+            "comm": b"victim",
+            "cgroup": b"/job",
+            "holder_pid": 60 + n,
+            "holder_comm": b"stress",
+        }
+        | {"holder_cgroup": b"/x", "holders": 4, **filled(80 * MS, 0.3 if n else 0.28, task=0.99)}
+        for n in range(4)
+    ]
+    verdict = run(lambda node: node.interval(waits={3: [80 * MS] * 30}, worst=rows))
+    assert only(verdict, "runqueue.wait").values["cause"] == "crowd"
+    rows = [row | filled(80 * MS, 0.6) | {"holder_pid": 60 + n} for n, row in enumerate(rows)]
+    verdict = run(lambda node: node.interval(waits={3: [80 * MS] * 30}, worst=rows))
+    assert "4 tasks called stress" in only(verdict, "runqueue.wait").who
+
+
+def test_a_job_that_slows_itself_is_no_noisy_neighbour():
+    assert "slows itself" in only(run(waiting(**filled(80 * MS, 0.9))), "runqueue.wait").who
+
+
+@pytest.mark.parametrize(
+    ("how", "cause", "said"),
+    [
+        (filled(80 * MS, 0.2, soft=0.7), "softirq", "Softirqs took 70 %"),
+        (filled(80 * MS, 0.2) | {"hardirq_ns": 60 * MS}, "hardirq", "Hard interrupts took 75 %"),
+        (filled(80 * MS, 0.1, idle=0.8), "idle", "idle for 80 %"),
+        (filled(80 * MS, 0.1) | {"covered_ns": 10 * MS}, "unseen", "not known"),
+    ],
+)
+def test_waits_that_no_task_caused(how, cause, said):
+    finding = only(run(waiting(**how)), "runqueue.wait")
+    assert finding.values["cause"] == cause
+    assert said in finding.who
+
+
+def test_waits_without_recorded_events_blame_nobody():
+    finding = only(run(lambda node: node.interval(waits={3: [80 * MS] * 30})), "runqueue.wait")
+    assert "not recorded" in finding.who
+
+
+def test_a_task_that_was_moved_is_said_to_have_waited_elsewhere():
+    finding = only(run(waiting(waited_cpu=5, **filled(80 * MS, 0.9))), "runqueue.wait")
+    assert "had waited on CPU 5" in finding.who
+
+
+def test_cpus_with_the_same_story_are_one_finding():
+    row = {"pid": 50, "comm": b"victim", "holder_pid": 60, "holder_comm": b"hog", **filled(80 * MS, 0.9)}
+    ill = [row | {"cpu": cpu, "waited_cpu": cpu} for cpu in (2, 3, 6)]
+    finding = only(
+        run(lambda node: node.interval(waits={cpu: [80 * MS] * 9 for cpu in (2, 3, 6)}, worst=ill)), "runqueue.wait"
+    )
+    assert finding.subject == "CPUs 2-3,6"
+
+
+def test_a_paused_machine_is_said_and_its_latencies_are_not_blamed():
+    verdict = run(lambda node: node.interval(length=43 * SECOND, quiet=True, waits={3: [42 * SECOND]}), intervals=4)
+    assert [finding.rule for finding in verdict.findings] == ["quality.paused"]
+    assert "stood still" in verdict.findings[0].what and "43 s instead of 1 s" in verdict.findings[0].what
+
+
+def test_softirq_and_interrupt_load():
+    verdict = run(lambda node: node.interval(busy={4: (0.1, 0.8, 0.05)}), intervals=2)
+    finding = only(verdict, "cpu.interrupts")
+    assert finding.subject == "CPU 4" and "normal: under 30 %" in finding.what
+
+
+def test_saturation_alone_is_a_note():
+    verdict = run(lambda node: node.interval(busy={0: (0.98, 0.01, 0.005)}), intervals=2, cpus=1)
+    assert verdict.severity is None or verdict.severity is Severity.NOTE
+
+
+def lines(values: dict[tuple[object, ...], object], **extra: int) -> Ill:
+    rows = histogram([("cpu", "u4"), ("irq", "i4"), ("name", "S32")], values, **extra)
+    return lambda node: [
+        *(window for window in node.interval() if window.probe != "hardirq"),
+        Window("hardirq", "run", node.now - SECOND, node.now, rows),
+    ]
+
+
+def test_an_interrupt_storm_is_found_by_its_share_of_a_cpu():
+    verdict = run(lines({(5, 7, b"acpi"): np.full(16_000, 50_000)}, none_count=0, none_ns=0), intervals=2)
+    finding = only(verdict, "hardirq.storm")
+    assert "CPU 5: irq 7 (acpi)" in finding.what and "40 %" in finding.what
+
+
+def test_interrupts_that_nobody_handles():
+    verdict = run(lines({(5, 9, b"ehci"): [900] * 10}, none_count=4000, none_ns=4_000_000), intervals=2)
+    finding = only(verdict, "hardirq.unhandled")
+    assert "spurious" in finding.who
+
+
+def test_device_drops_errors_and_flaps():
+    bad = {"rx_missed": 5000, "rx_packets": 500_000}
+    verdict = run(lambda node: node.interval(links={b"eth1": bad, b"eth2": {"carrier_changes": 2}}))
+    drops, flap = only(verdict, "netdev.drops"), only(verdict, "netdev.flap")
+    assert drops.subject == "eth1" and "rx_missed" in drops.who and "its CPU came too late" in drops.who
+    assert flap.severity is Severity.CRITICAL and "eth2" in flap.what
+
+
+def test_unwanted_frames_are_only_noted():
+    unwanted = {"rx_dropped": 5000, "rx_packets": 500_000}
+    assert only(run(lambda node: node.interval(links={b"eth1": unwanted})), "netdev.drops").severity is Severity.NOTE
+
+
+def test_a_stall_is_critical_and_first():
+    stall = {"duration_ns": 4 * SECOND, "cpu": 6, "context": b"softirq", "pid": 99, "comm": b"kworker/6:1"}
+
+    def ill(node: Node) -> Sequence[Window]:
+        return node.interval(stalls=[stall], links={b"eth1": {"rx_missed": 5000}})
+
+    first = run(ill).findings[0]
+    assert first.rule == "cpustall.stall" and "CPU 6" in first.what and "4 s" in first.what
+    assert "kworker/6:1[99]" in first.who
+
+
+def test_losses_limit_what_the_numbers_mean():
+    verdict = run(lambda node: node.interval(losses={"collided": 900}))
+    assert "collided" in only(verdict, "quality.losses").what
+
+
+def test_suppressed_events_are_no_losses():
+    assert run(lambda node: node.interval(losses={"suppressed": 90_000})).findings == ()
+
+
+def test_what_was_not_recorded_is_said_never_zero():
+    verdict = run(lambda node: node.interval(only=["netdev"]), intervals=1)
+    summary = Summary()
+    summary.add_interval(Node().interval(only=["netdev"]))
+    verdict = judge(summary)
+    assert any("runqueue was not recorded" in one for one in verdict.missing)
+    assert [one.question for one in verdict.normal] == ["device drops", "intervals"]
+
+
+def test_an_empty_recording():
+    verdict = judge(Summary())
+    assert verdict.headline == "Nothing was recorded: there is no interval to judge."
+    assert verdict.findings == verdict.normal == ()
+
+
+def test_every_finding_has_number_threshold_next_step_and_a_place_in_the_docs(checkout):
+    text = (checkout / "docs" / "reading.md").read_text()
+    anchors = {line[3:].lower().replace(" ", "-") for line in text.splitlines() if line.startswith("## ")}
+    busy = {4: (0.1, 0.8, 0.05)}
+    everything = [
+        run(hog_interval),
+        run(crowd_interval),
+        run(lambda node: node.interval(busy=busy, links={b"e": {"rx_missed": 5000, "carrier_changes": 1}})),
+        run(lambda node: node.interval(late={(0, NET_RX): [40 * MS]}, losses={"collided": 900})),
+        run(lines({(5, 9, b"ehci"): [9 * MS] * 100}, none_count=4000, none_ns=4_000_000)),
+    ]
+    for finding in (finding for verdict in everything for finding in verdict.findings):
+        assert any(character.isdigit() for character in finding.what), finding
+        assert "normal" in finding.what or "said" in finding.what, finding
+        assert finding.next and finding.anchor in anchors, finding
