@@ -1,4 +1,4 @@
-"""Whoever is stopped or killed, and when: nothing stays attached, no process and no file is left, and the end is told."""
+"""Whoever is stopped or killed, and when: nothing stays attached, nothing is left behind, and the end is told."""
 
 from __future__ import annotations
 
