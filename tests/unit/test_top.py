@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 
 import pytest
@@ -75,7 +76,7 @@ def test_sorting_goes_round():
     state = watched()
     orders = []
     for _ in SORTS:
-        orders.append([line[:4].strip("! ") for line in render(state, 80, 40) if line[1:4].strip().isdigit()][:8])
+        orders.append(re.findall(r"^[! ] +(\d+) +[\d.]+% ", "\n".join(render(state, 80, 40)), re.M))
         state.next_sort()
     assert state.sort == SORTS[0]
     assert orders[3] == [str(cpu) for cpu in range(8)]

@@ -86,6 +86,16 @@ def test_many_tasks_of_one_program_are_named_by_it():
     assert "4 tasks called stress" in only(verdict, "runqueue.wait").who
 
 
+def test_hogs_that_take_turns_are_no_crowd():
+    rows = [
+        {"cpu": 3, "waited_cpu": 3, "comm": b"victim", "holder_pid": 60 + n, "holder_comm": f"hog{n}".encode()}
+        | {"holders": 3, **filled(80 * MS, 0.9)}
+        for n in range(4)
+    ]
+    finding = only(run(lambda node: node.interval(waits={3: [80 * MS] * 30}, worst=rows)), "runqueue.wait")
+    assert finding.values["cause"] == "several" and "hog0[60] 22 %" in finding.who
+
+
 def test_a_job_that_slows_itself_is_no_noisy_neighbour():
     assert "slows itself" in only(run(waiting(**filled(80 * MS, 0.9))), "runqueue.wait").who
 

@@ -12,7 +12,7 @@ from tracer.analysis.rows import numbers, texts
 
 __all__ = ["Blame", "Cause", "Held", "Holder"]
 
-Cause = Literal["hog", "crew", "crowd", "softirq", "hardirq", "idle", "unseen"]
+Cause = Literal["hog", "crew", "several", "crowd", "softirq", "hardirq", "idle", "unseen"]
 
 # Half of the waited time makes one holder "the" cause. Interrupts need less: they are never the task's own business.
 MAIN_SHARE = 0.5
@@ -89,7 +89,10 @@ class Held:
         if self.top[1] >= MAIN_SHARE:
             return "hog"
         _, _, tasks, share = self.crew
-        return "crew" if tasks > 1 and share >= MAIN_SHARE else "crowd"
+        if tasks > 1 and share >= MAIN_SHARE:
+            return "crew"
+        # Each wait had its own main holder, as against many that took turns within one.
+        return "several" if self.share(self.holder_ns) >= MAIN_SHARE else "crowd"
 
 
 class Blame:

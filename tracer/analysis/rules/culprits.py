@@ -45,6 +45,7 @@ def next_step(held: Held | None) -> str:
     return {
         "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; foreshock record --deep shows what it does",
         "crew": f"give {_name(held.crew[0])} its own CPUs or fewer workers",
+        "several": "see the worst waits below: one holder each",
         "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",
         "softirq": "see softirqs and devices below; spread the queues' interrupts (RSS, RPS, affinity)",
         "hardirq": "see interrupt lines below; spread or coalesce that line",
@@ -86,6 +87,10 @@ def _actor(held: Held, what: str) -> str:
                 f"{tasks} tasks called {_name(comm)}{_cgroup(cgroup)} together held the CPU for {percent(together)} of "
                 f"the worst {what}."
             )
+        case "several":
+            ranked = [(task(one.comm, one.pid), held.share(ns)) for one, ns in list(held.holders.items())[:3]]
+            names = ", ".join(f"{one} {percent(part)}" for one, part in ranked)
+            return f"Each wait had one main holder, but not the same: {names} of the time of the worst {what}, then others."
         case "crowd":
             many = f"up to {held.most_tasks}" if held.most_tasks > 1 else "several"
             return (
