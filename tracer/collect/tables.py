@@ -34,46 +34,51 @@ def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarra
     Differences are taken modulo the counter's width: a u32 cell may wrap between two snapshots.
     """
     chosen = _changed(table, snapshots)
-    before, after = snapshots.before[chosen], snapshots.after[chosen]
-    fresh = _given_to_another(table, before, after)
     rows = np.zeros(len(chosen), dtype=table_dtype(table, shape))
     for name, index in zip(table.by, np.unravel_index(chosen, [size for _, size in shape.axes]), strict=True):
         if name:
             rows[name] = index
     for name in (*table.keys, *table.gauges):
-        rows[_column(name)] = member(after, name)
+        rows[_column(name)] = member(snapshots.after, name)[chosen]
+    fresh = _given_to_another(table, snapshots, chosen)
     for path in table.counters:
-        rows[_column(path)] = _difference(member(before, path), member(after, path), fresh)
+        rows[_column(path)] = _difference(path, snapshots, chosen, fresh)
     if table.histogram:
-        earlier, later = member(before, table.histogram), member(after, table.histogram)
-        rows["sum"] = _difference(earlier["sum"], later["sum"], fresh)
-        rows["slots"] = _difference(earlier["slots"], later["slots"], fresh[:, None])
+        rows["sum"] = _difference(f"{table.histogram}.sum", snapshots, chosen, fresh)
+        rows["slots"] = _difference(f"{table.histogram}.slots", snapshots, chosen, fresh)
     return rows
+
+
+# Below, members are taken first and rows of them then: a row of the map holds a kilobyte of other members.
 
 
 def _changed(table: Table, snapshots: Snapshots) -> _Index:
     """Pick the rows in which anything counted: comparing whole histograms would read all of a big node's memory."""
-    before, after = snapshots.before[snapshots.rows], snapshots.after[snapshots.rows]
-    changed = np.zeros(len(snapshots.rows), dtype=bool)
+    rows = snapshots.rows
+    changed = np.zeros(len(rows), dtype=bool)
     for path in table.counters:
-        changed |= member(before, path) != member(after, path)
+        changed |= member(snapshots.before, path)[rows] != member(snapshots.after, path)[rows]
     if table.histogram:
-        earlier, later = member(before, table.histogram), member(after, table.histogram)
+        earlier, later = (member(side, table.histogram) for side in (snapshots.before, snapshots.after))
+        changed |= earlier["sum"][rows] != later["sum"][rows]
         # Only zeros leave the sum as it is, and they have a slot of their own.
-        changed |= (earlier["sum"] != later["sum"]) | (earlier["slots"][:, 0] != later["slots"][:, 0])
-    return snapshots.rows[changed]
+        changed |= earlier["slots"][rows, 0] != later["slots"][rows, 0]
+    return rows[changed]
 
 
-def _given_to_another(table: Table, before: np.ndarray, after: np.ndarray) -> npt.NDArray[np.bool_]:
+def _given_to_another(table: Table, snapshots: Snapshots, chosen: _Index) -> npt.NDArray[np.bool_]:
     """Tell the rows that changed hands: their counters began at zero again."""
-    fresh = np.zeros(len(after), dtype=bool)
+    fresh = np.zeros(len(chosen), dtype=bool)
     for name in table.keys:
-        fresh |= before[name] != after[name]
+        fresh |= snapshots.before[name][chosen] != snapshots.after[name][chosen]
     return fresh
 
 
-def _difference(before: np.ndarray, after: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-    return after - np.where(fresh, np.zeros_like(before), before)
+def _difference(path: str, snapshots: Snapshots, chosen: _Index, fresh: npt.NDArray[np.bool_]) -> np.ndarray:
+    before, after = member(snapshots.before, path)[chosen], member(snapshots.after, path)[chosen]
+    before[fresh] = 0
+    after -= before
+    return after
 
 
 def _column(path: str) -> str:

@@ -32,15 +32,14 @@ def place_rows(
     for name in counters:
         changed |= before[name] != after[name]
     chosen = np.flatnonzero(changed)
-    before, after = before[chosen], after[chosen]
     fields: list[Any] = [("cpu", "u4"), *((name, after.dtype[name]) for name in keys)]
     fields += [(name, "u8") for name in (*counters, *gauges)]
     rows = np.zeros(len(chosen), dtype=[*fields, ("sum", "u8"), ("slots", "u4", (SLOTS,))])
     rows["cpu"] = chosen // per_cpu
     for name in (*keys, *gauges):
-        rows[name] = after[name]
+        rows[name] = after[name][chosen]
     for name in counters:
-        rows[name] = after[name] - before[name]
+        rows[name] = after[name][chosen] - before[name][chosen]
     for name in ("sum", "slots"):
-        rows[name] = after[histogram][name] - before[histogram][name]
+        rows[name] = after[histogram][name][chosen] - before[histogram][name][chosen]
     return rows
