@@ -152,12 +152,11 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 	u64 wait_ns;
 
 	row->waited_ns = 0;
-	/* Left out by the user; the wait is over all the same. */
-	if (row->untraced)
+	/* Left out by the user; the wait is over all the same. A word may be left from before it changed cgroups. */
+	if (row->untraced || !task_wanted(task))
 		return;
 	if (!word) {
-		if (task_wanted(task))
-			waits->unmatched++;
+		waits->unmatched++;
 		return;
 	}
 	wait_ns = (now - word) & TIME_MASK;

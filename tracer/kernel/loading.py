@@ -62,8 +62,12 @@ def run_loader(
     loaded = Loaded()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, _empty_folder() as folder, tempfile.TemporaryFile() as words:
-        child = _start(job, interpreter, theirs, folder, words)
-        theirs.close()
+        try:
+            child = _start(job, interpreter, theirs, folder, words)
+        except OSError as error:
+            raise LoaderError(f"can't run {interpreter}: {error.strerror}", hint=_HINT) from None
+        finally:
+            theirs.close()
         try:
             _converse(ours, loaded, fill, time.monotonic() + timeout)
             _await(child)

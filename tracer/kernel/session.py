@@ -39,7 +39,8 @@ class Session:
         self._arrays: dict[str, MappedArray] = {}
         for name, shape in self.shapes.items():
             self._arrays[name] = MappedArray(loaded.maps.pop(name), shape.dtype, shape.rows)
-        self._ring = Ring(loaded.maps.pop("events"), RING_PAGES * mmap.PAGESIZE) if self._arrays else None
+        pages = options.constants.get("RING_PAGES", RING_PAGES)
+        self._ring = Ring(loaded.maps.pop("events"), pages * mmap.PAGESIZE) if self._arrays else None
 
     def array(self, name: str) -> np.ndarray:
         """Return the live rows of a mapped array, shape ``(rows,)``."""
