@@ -62,8 +62,10 @@ WORST_SOFTIRQ = np.dtype(
     ]
 )
 STALL = np.dtype(
-    [("time_ns", "u8"), ("duration_ns", "u8"), ("cpu", "u4"), ("context", "S16"), ("pid", "u4"), ("comm", "S16")]
+    [("time_ns", "u8"), ("since_ns", "u8"), ("duration_ns", "u8"), ("cpu", "u4"), ("context", "S32")]
+    + [("evidence", "u4"), ("pid", "u4"), ("comm", "S16")]
 )
+OPEN = np.dtype([("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")])
 LINK = np.dtype(
     [("ifindex", "u4"), ("device", "S16"), ("driver", "S32"), ("state", "S16"), ("carrier", "u1"), ("speed_mbps", "u4")]
     + [(name, "u8") for name in ("carrier_changes", "rx_bytes", "rx_packets", "rx_dropped", "rx_errors", "rx_missed")]
@@ -116,6 +118,7 @@ class Node:
         worst: Sequence[dict[str, Any]] = (),
         late: dict[tuple[int, int], Sequence[int]] | None = None,
         late_events: Sequence[dict[str, Any]] = (),
+        still: Sequence[dict[str, Any]] = (),
         busy: dict[int, tuple[float, float, float]] | None = None,
         links: dict[bytes, dict[str, int]] | None = None,
         stalls: Sequence[dict[str, Any]] = (),
@@ -138,6 +141,7 @@ class Node:
             "cpustate.time": self._cpus(busy or {}, length),
             "cpustall.feed": histogram([("cpu", "u4")], {(cpu,): [20_000] for cpu in range(self.cpus)}),
             "cpustall.stalls": events(STALL, *({"time_ns": start, **row} for row in stalls)),
+            "cpustall.open": events(OPEN, *still),
             "netdev.link": self._links(links or {}),
             "agent.cost": self._cost(),
         }

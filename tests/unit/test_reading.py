@@ -29,7 +29,7 @@ LIMITS = {
     "devices": [percent(T.DEVICE_DROPS), str(T.DEVICE_DROPS_LEAST)],
     "stalls": [duration(T.STALL_NS)],
     "watchdog": [duration(T.FEED_WORST_NS), duration(T.FEED_CRITICAL_NS)],
-    "losses": [percent(T.LOSSES)],
+    "losses": [percent(T.LOSSES), str(T.LOSSES_LEAST)],
     "own-cost": [percent(T.OWN_CPU)],
 }
 

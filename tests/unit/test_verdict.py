@@ -191,8 +191,41 @@ def test_a_stall_is_critical_and_first():
         return node.interval(stalls=[stall], links={b"eth1": {"rx_missed": 5000}})
 
     first = run(ill).findings[0]
-    assert first.rule == "cpustall.stall" and "CPU 6" in first.what and "4 s" in first.what
+    assert first.rule == "cpustall.stall" and "CPU 6: no progress for 4 s, in softirq" in first.what
     assert "kworker/6:1[99]" in first.who
+
+
+def test_a_stall_that_is_told_again_is_one_stall():
+    node, summary = Node(), Summary(SECOND)
+    for seconds in (1, 2, 3):
+        stall = {"since_ns": 77, "duration_ns": seconds * SECOND, "cpu": 6, "context": b"softirq NET_RX", "evidence": 1}
+        summary.add_interval(node.interval(stalls=[stall]))
+    finding = only(judge(summary), "cpustall.stall")
+    assert "no progress for 3 s, in softirq NET_RX" in finding.what
+    assert summary.events("cpustall", "stalls").count == 1
+
+
+def test_what_another_cpu_saw_and_who_starves():
+    still = [
+        {"cpu": 2, "kind": b"heartbeat", "age_ns": 9 * SECOND, "pid": 5, "comm": b"spin"},
+        {"cpu": 4, "kind": b"runnable", "age_ns": 12 * SECOND, "pid": 71, "comm": b"kubelet"},
+    ]
+    verdict = run(lambda node: node.interval(still=still))
+    assert "CPU 2: no interrupt was taken for 9 s, and not over" in only(verdict, "cpustall.open").what
+    assert "kubelet[71] was runnable for 12 s" in only(verdict, "cpustall.starving").what
+
+
+def test_a_stall_that_delayed_the_tracer_is_not_taken_for_a_pause():
+    stall = {"since_ns": 7, "duration_ns": 9 * SECOND, "cpu": 0, "context": b"hard interrupt", "evidence": 2}
+    verdict = run(lambda node: node.interval(length=10 * SECOND, quiet=True, stalls=[stall]), intervals=4)
+    assert verdict.findings[0].rule == "cpustall.stall"
+    assert not any(finding.rule == "quality.paused" for finding in verdict.findings)
+
+
+def test_clocks_that_came_late_in_a_pause_are_no_stalls():
+    stall = {"since_ns": 7, "duration_ns": 42 * SECOND, "cpu": 0, "evidence": 32}
+    verdict = run(lambda node: node.interval(length=43 * SECOND, quiet=True, stalls=[stall]), intervals=4)
+    assert [finding.rule for finding in verdict.findings] == ["quality.paused"]
 
 
 def test_losses_limit_what_the_numbers_mean():

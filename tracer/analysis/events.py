@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tracer.analysis.rows import numbers, record
+from tracer.analysis.rows import has, numbers, record
 
 __all__ = ["Tally", "Worst"]
 
@@ -19,24 +19,47 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Worst:
-    """The ``keep`` largest events of a table by ``size``, and how many there were."""
+    """The ``keep`` largest events of a table by ``size``, and how many there were.
 
-    def __init__(self, size: str, keep: int = KEEP) -> None:
+    Rows with equal ``same`` columns tell of one event that goes on: only the latest word counts.
+    """
+
+    def __init__(self, size: str, same: tuple[str, ...] = (), keep: int = KEEP) -> None:
         self.size = size
+        self.same = same
         self.keep = keep
         self.count = 0
         self._heap: list[tuple[int, int, dict[str, Any]]] = []
 
     def add(self, rows: np.ndarray) -> None:
         """Add a window's events."""
+        again = self._update(rows) if self.same and all(has(rows, name) for name in self.same) else set()
         sizes = numbers(rows, self.size)
-        for place in np.argsort(sizes, kind="stable")[-self.keep :]:
+        for place in np.argsort(sizes, kind="stable")[-self.keep :].tolist():
             size = int(sizes[place])
-            if len(self._heap) < self.keep or size > self._heap[0][0]:
+            if place not in again and (len(self._heap) < self.keep or size > self._heap[0][0]):
                 # The negative order breaks ties in favour of the first one seen, and dicts are never compared.
-                entry = (size, -(self.count + int(place)), record(rows[place]))
+                entry = (size, -(self.count + place), record(rows[place]))
                 (heapq.heappush if len(self._heap) < self.keep else heapq.heapreplace)(self._heap, entry)
-        self.count += rows.shape[0]
+        self.count += rows.shape[0] - len(again)
+
+    def _update(self, rows: np.ndarray) -> set[int]:
+        """Replace kept events that ``rows`` tell more of; return which rows those were."""
+        known = {self._identity(event): place for place, (_, _, event) in enumerate(self._heap)}
+        again = set()
+        for place, row in enumerate(rows):
+            event = record(row)
+            kept = known.get(self._identity(event))
+            if kept is not None:
+                size, order, _ = self._heap[kept]
+                if int(event[self.size]) >= size:
+                    self._heap[kept] = (int(event[self.size]), order, event)
+                again.add(place)
+        heapq.heapify(self._heap)
+        return again
+
+    def _identity(self, event: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(event.get(name) for name in self.same)
 
     @property
     def events(self) -> list[dict[str, Any]]:

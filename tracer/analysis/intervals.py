@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
 from tracer import histogram
-from tracer.analysis.rows import has
+from tracer.analysis.rows import has, numbers
 from tracer.window import Window
 
 __all__ = ["Intervals", "Judgement"]
@@ -24,6 +26,7 @@ _HISTORY = 64
 # Below half of the usual events per second the node did not just run on while the tracer was late.
 _ACTIVE_SHARE = 0.5
 _ENOUGH_EVENTS = 20
+_CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
 
 
 class Intervals:
@@ -63,7 +66,7 @@ class Intervals:
         self._count(min(window.start_ns for window in windows), max(window.end_ns for window in windows))
         events = _events(windows)
         typical = self.typical_ns or length
-        judgement = self._judge(length, typical, events)
+        judgement = self._judge(windows, length, typical, events)
         if judgement == "paused":
             self.paused += 1
             self.paused_ns += length
@@ -75,8 +78,8 @@ class Intervals:
             self._activity.append(events / length)
         return judgement
 
-    def _judge(self, length: int, typical: int, events: int) -> Judgement:
-        if length > PAUSE_FACTOR * typical and length > typical + PAUSE_LEAST_NS:
+    def _judge(self, windows: Sequence[Window], length: int, typical: int, events: int) -> Judgement:
+        if length > PAUSE_FACTOR * typical and length > typical + PAUSE_LEAST_NS and not _stalled(windows):
             usual = statistics.median(self._activity) if self._activity else 0.0
             expected = usual * length
             if expected < _ENOUGH_EVENTS or events < _ACTIVE_SHARE * expected:
@@ -91,6 +94,12 @@ class Intervals:
             self.gap_ns += start_ns - self.end_ns
         self.count += 1
         self.end_ns = max(self.end_ns, end_ns)
+
+
+def _stalled(windows: Sequence[Window]) -> bool:
+    """Return whether a CPU showed more of a stall than a clock that came late, which a pause shows as well."""
+    tables = [window.rows for window in windows if (window.probe, window.table) == ("cpustall", "stalls")]
+    return any(bool(np.any(numbers(rows, "evidence", _CLOCK_LATE).astype(int) & ~_CLOCK_LATE)) for rows in tables)
 
 
 def _events(windows: Sequence[Window]) -> int:

@@ -23,6 +23,7 @@ _PORT_COUNTERS = (
 
 SHAPES: Final[Mapping[TableName, Shape]] = {
     ("runqueue", "wait"): Shape(keys=("cpu",)),
+    ("runqueue_cgroup", "wait"): Shape(keys=("cgroup",), sums=("preempted",)),
     ("softirq", "delay"): Shape(keys=("cpu", "vector")),
     ("softirq", "run"): Shape(keys=("cpu", "vector")),
     ("hardirq", "run"): Shape(keys=("cpu", "irq", "name"), sums=("none_count", "none_ns")),
@@ -43,11 +44,13 @@ SHAPES: Final[Mapping[TableName, Shape]] = {
     ),
 }
 
-# Tables of single events, by the column that says how bad one is.
-EVENTS: Final[Mapping[TableName, str]] = {
-    ("runqueue", "worst"): "wait_ns",
-    ("softirq", "worst"): "duration_ns",
-    ("cpustall", "stalls"): "duration_ns",
+# Tables of single events: the column that says how bad one is, and those that tell a stall which is told again from
+# another one.
+EVENTS: Final[Mapping[TableName, tuple[str, tuple[str, ...]]]] = {
+    ("runqueue", "worst"): ("wait_ns", ()),
+    ("softirq", "worst"): ("duration_ns", ()),
+    ("cpustall", "stalls"): ("duration_ns", ("cpu", "since_ns")),
+    ("cpustall", "open"): ("age_ns", ("cpu", "kind", "pid")),
 }
 
 # Tables of samples: only their weight per task is summed here, stacks belong to the report.

@@ -92,7 +92,7 @@ class Summary:
 
     def _add(self, name: TableName, window: Window) -> None:
         if name in EVENTS:
-            self.worst.setdefault(name, Worst(EVENTS[name])).add(window.rows)
+            self.worst.setdefault(name, Worst(*EVENTS[name])).add(window.rows)
             if name == ("runqueue", "worst"):
                 self.blame.add(window.rows)
             elif name == ("softirq", "worst"):
@@ -114,4 +114,7 @@ class Summary:
 
 def _is_timing(window: Window) -> bool:
     name = (window.probe, window.table)
+    # A stall is told with its evidence: it is no guess from how long an interval took.
+    if name[0] == "cpustall":
+        return False
     return name in EVENTS or name in SAMPLES or has(window.rows, "slots") or name == ("cpustate", "time")

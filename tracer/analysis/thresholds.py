@@ -22,6 +22,7 @@ __all__ = [
     "HARDIRQ_WORST_NS",
     "LEAST_SAMPLES",
     "LOSSES",
+    "LOSSES_LEAST",
     "NAPI_BUDGET",
     "NAPI_FULL",
     "NAPI_GAP_WORST_NS",
@@ -98,5 +99,7 @@ FEED_CRITICAL_NS: Final = 1_000 * _MS
 
 # Of a probe's events. Below this no quantile up to p99 can move by a bucket.
 LOSSES: Final = 0.001
+# Fewer are what was open when the trace began: tasks that waited already, softirqs that were raised already.
+LOSSES_LEAST: Final = 20
 # Of one CPU, by the kernel's own accounting of the programs and of this process.
 OWN_CPU: Final = 0.03

@@ -53,6 +53,26 @@ def run_queue(summary: Summary, source: Source) -> Section | None:
     )
 
 
+def cgroups(summary: Summary, source: Source) -> Section | None:
+    """Waits for a CPU by cgroup, those that waited longest in all first."""
+    merged = summary.table("runqueue_cgroup", "wait")
+    if merged is None:
+        return None
+    ranked = sorted(merged.groups("cgroup").items(), key=lambda item: -item[1].sum_ns)
+    rows = []
+    for (cgroup,), group in ranked:
+        one = group.statistics
+        if one.count:
+            quantiles = [duration(one.p50_ns), duration(one.p99_ns), at_most(one.max_ns)]
+            rows.append(
+                [text(cgroup), count(one.count), *quantiles, duration(one.sum_ns), count(group.sums["preempted"])]
+            )
+    columns = [Column("cgroup", right=False, flexible=True, least=12), Column("waits")]
+    columns += [Column("p50"), Column("p99"), Column("max"), Column("total"), Column("preempted")]
+    more = _more(rows[ROWS:], "other cgroups")
+    return Section("RUN QUEUE BY CGROUP", columns, rows[:ROWS], more) if rows else None
+
+
 def worst_waits(summary: Summary, source: Source) -> Section | None:
     """The longest single waits with who held the CPU."""
     worst = summary.events("runqueue", "worst")
@@ -183,6 +203,7 @@ def stalls(summary: Summary, source: Source) -> Section | None:
 def others(summary: Summary, source: Source) -> Section | None:
     """Histograms that have no section of their own, also of probes newer than this code."""
     known = {("runqueue", "wait"), ("softirq", "delay"), ("softirq", "run"), ("hardirq", "run"), ("napi", "poll")}
+    known |= {("runqueue_cgroup", "wait")}
     rows = []
     for (probe, name), merged in sorted(summary.histograms().items()):
         one = merged.total().statistics
@@ -196,6 +217,7 @@ SECTIONS: tuple[Callable[[Summary, Source], Section | None], ...] = (
     stalls,
     run_queue,
     worst_waits,
+    cgroups,
     cpu_time,
     softirqs,
     interrupts,

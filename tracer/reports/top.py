@@ -132,7 +132,9 @@ def _cut(block: _Block, number: int, width: int) -> list[str]:
 def _footer(state: TopState) -> str:
     stalls = state.recent.events("cpustall", "stalls")
     parts = [f"{stalls.count} STALLS" if stalls and stalls.count else "no stalls" if stalls else "stalls not seen"]
-    parts += [_lost(state.recent), _cost(state.recent)]
+    if devices(state.last, state.source) is None:
+        parts += ["no device traffic" if state.last.seen("netdev") else "devices not seen"]
+    parts += [_cost(state.recent), _lost(state.recent)]
     return printable(" " + " · ".join(parts))
 
 
@@ -153,7 +155,7 @@ def _cost(summary: Summary) -> str:
     cost = own_cost(summary)
     if cost is None:
         return "own cost not measured"
-    return f"cost {percent(cost.cpu_share)} of a CPU, {memory(cost.resident_bytes)}"
+    return f"cost {percent(cost.cpu_share)} CPU {memory(cost.resident_bytes)}"
 
 
 def _status(state: TopState, width: int) -> str:

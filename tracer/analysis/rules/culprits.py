@@ -90,7 +90,7 @@ def _actor(held: Held, what: str) -> str:
         case "several":
             ranked = [(task(one.comm, one.pid), held.share(ns)) for one, ns in list(held.holders.items())[:3]]
             names = ", ".join(f"{one} {percent(part)}" for one, part in ranked)
-            return f"Each wait had one main holder, but not the same: {names} of the time of the worst {what}, then others."
+            return f"Each wait had one main holder, but not the same: {names} of the worst {what}, then others."
         case "crowd":
             many = f"up to {held.most_tasks}" if held.most_tasks > 1 else "several"
             return (

@@ -21,8 +21,9 @@ def losses(summary: Summary) -> Outcome:
     found: list[Finding] = []
     for probe, reasons in sorted(summary.losses.reasons.items()):
         share = _share(summary, probe)
-        if share > thresholds.LOSSES:
-            found.append(_loss(probe, _lost(reasons), summary.counted(probe), share))
+        lost = _lost(reasons)
+        if share > thresholds.LOSSES and sum(lost.values()) >= thresholds.LOSSES_LEAST:
+            found.append(_loss(probe, lost, summary.counted(probe), share))
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list, task
@@ -10,18 +12,26 @@ from tracer.units import at_most, count, duration
 
 __all__ = ["stalls", "watchdog_feed"]
 
+Event = dict[str, Any]
+CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
+
 
 def stalls(summary: Summary) -> Outcome:
-    """Judge ``cpustall.stalls``: every stall is worth a sentence, one per CPU."""
-    table = summary.table("cpustall", "stall")
-    worst = summary.events("cpustall", "stalls")
-    if table is None and worst is None:
+    """Judge ``cpustall.stalls`` and ``.open``: every stall is worth a sentence, one per CPU; so are starving tasks."""
+    worst, still = summary.events("cpustall", "stalls"), summary.events("cpustall", "open")
+    if summary.table("cpustall", "stall") is None and worst is None:
         return missing("stalled CPUs: cpustall was not recorded")
-    by_cpu: dict[int, list[dict[str, object]]] = {}
+    by_cpu: dict[int, list[Event]] = {}
     for event in worst.events if worst else []:
-        if int(event["duration_ns"]) >= thresholds.STALL_NS:
+        # In a pause of the whole machine every clock came late: that alone is no stall of one CPU.
+        paused_only = summary.intervals.paused and int(event.get("evidence", 0)) == CLOCK_LATE
+        if int(event["duration_ns"]) >= thresholds.STALL_NS and not paused_only:
             by_cpu.setdefault(int(event["cpu"]), []).append(event)
     findings = [_stall(cpu, events) for cpu, events in sorted(by_cpu.items())]
+    for event in still.events if still and not summary.intervals.paused else []:
+        starving = event["kind"] == "runnable"
+        if starving or int(event["cpu"]) not in by_cpu:
+            findings.append(_open(event, starving))
     return outcome(findings, "stalled CPUs", "none", f"none over {duration(thresholds.STALL_NS)}")
 
 
@@ -58,26 +68,56 @@ def watchdog_feed(summary: Summary) -> Outcome:
     return Outcome(findings=(finding,))
 
 
-def _stall(cpu: int, events: list[dict[str, object]]) -> Finding:
+def _stall(cpu: int, events: list[Event]) -> Finding:
     first = events[0]
-    longest = float(str(first["duration_ns"]))
+    longest, context = int(first["duration_ns"]), str(first.get("context", ""))
     again = f", {count(len(events))} times" if len(events) > 1 else ""
-    context = str(first.get("context", "") or "")
-    during = f" in {context}" if context and not context.isdigit() else ""
-    comm, pid = str(first.get("comm", "")), int(str(first.get("pid", 0)))
+    comm, pid = str(first.get("comm", "")), int(first.get("pid", 0))
+    late = int(first.get("evidence", 0)) == CLOCK_LATE
     return Finding(
         rule="cpustall.stall",
         severity=Severity.CRITICAL,
         subject=f"CPU {cpu}",
         what=(
-            f"CPU {cpu}: made no progress for {duration(longest)}{again}{during} (normal: under "
-            f"{duration(thresholds.STALL_NS)}; the kernel calls it a soft lockup at about 24 s)."
+            f"CPU {cpu}: no progress for {duration(longest)}{again}{f', in {context}' if context else ''} (normal: "
+            f"under {duration(thresholds.STALL_NS)}; the kernel calls it a soft lockup at about 24 s)."
         ),
-        who=f"{task(comm, pid)} was on the CPU." if comm or pid else "",
+        who=(f"{task(comm, pid)} was on the CPU." if comm or pid else "")
+        + (" Interrupts were off, or this virtual CPU was paused: both look the same." if late else ""),
         next="save work on this node; foreshock record --deep shows the code, the kernel log the panic settings",
         anchor="stalls",
         value=longest / 1e9,
         threshold=thresholds.STALL_NS / 1e9,
         unit="s",
         values={"cpu": cpu, "comm": comm, "pid": pid, "context": context, "stalls": len(events)},
+    )
+
+
+_OPEN = {
+    "stall": "no progress",
+    "softirq": "a softirq that does not end",
+    "hardirq": "a hard interrupt that does not end",
+    "heartbeat": "no interrupt was taken",
+}
+
+
+def _open(event: Event, starving: bool) -> Finding:
+    """What another CPU saw that had not ended: the stuck CPU itself may be unable to say so."""
+    cpu, age, kind = int(event["cpu"]), int(event["age_ns"]), str(event["kind"])
+    name = task(str(event.get("comm", "")), int(event.get("pid", 0)))
+    limit = f"normal: under {duration(thresholds.STALL_NS)}"
+    what = f"{name} was runnable for {duration(age)} and still did not run" if starving else _OPEN.get(kind, kind)
+    since = "" if starving else f" for {duration(age)}, and not over"
+    return Finding(
+        rule=f"cpustall.{'starving' if starving else 'open'}",
+        severity=Severity.WARNING if starving else Severity.CRITICAL,
+        subject=f"CPU {cpu}",
+        what=f"CPU {cpu}: {what}{since} ({limit}).",
+        who="" if starving else f"{name} was on the CPU.",
+        next="foreshock record --deep shows what holds the CPU" if starving else "save work on this node",
+        anchor="stalls",
+        value=age / 1e9,
+        threshold=thresholds.STALL_NS / 1e9,
+        unit="s",
+        values={"cpu": cpu, "kind": kind, "comm": event.get("comm", ""), "pid": event.get("pid", 0)},
     )
