@@ -120,6 +120,15 @@ def test_waits_without_recorded_events_blame_nobody():
     assert "not recorded" in finding.who
 
 
+def test_samples_help_where_the_log_names_nobody():
+    samples = np.array([(3, 60, b"spin", 90), (3, 61, b"other", 10)], "u4,u4,S16,u8")
+    samples.dtype.names = ("cpu", "pid", "comm", "weight")
+    node, summary = Node(), Summary(SECOND)
+    windows = waiting(**filled(80 * MS, 0.1) | {"covered_ns": 10 * MS})(node)
+    summary.add_interval([*windows, Window("oncpu", "samples", node.now - SECOND, node.now, samples)])
+    assert "By samples, CPU 3 ran spin[60] 90 %, other[61] 10 %." in only(judge(summary), "runqueue.wait").who
+
+
 def test_a_task_that_was_moved_is_said_to_have_waited_elsewhere():
     finding = only(run(waiting(waited_cpu=5, **filled(80 * MS, 0.9))), "runqueue.wait")
     assert "had waited on CPU 5" in finding.who

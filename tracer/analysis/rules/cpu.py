@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 
 from tracer.analysis import thresholds
-from tracer.analysis.cpus import CpuTime, cpu_times, sampled_tasks
+from tracer.analysis.cpus import CpuTime, cpu_times
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list, task
+from tracer.analysis.rules.culprits import by_samples
 from tracer.analysis.summary import Summary
 from tracer.units import percent
 
@@ -80,10 +81,8 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
 
 
 def _by_whom(cpu: int, summary: Summary) -> str:
-    sampled = sampled_tasks(summary, cpu)
-    if sampled:
-        names = ", ".join(f"{task(comm, pid)} {percent(share)}" for comm, pid, share in sampled)
-        return f"By samples, CPU {cpu} ran {names}."
+    if sampled := by_samples(summary, cpu):
+        return sampled
     held = summary.blame.cpus.get(cpu)
     if held and held.top[1]:
         holder, share = held.top

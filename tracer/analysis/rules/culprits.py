@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from tracer.analysis.blame import Held
+from tracer.analysis.cpus import sampled_tasks
 from tracer.analysis.names import task
+from tracer.analysis.summary import Summary
 from tracer.histogram import slot_of
 from tracer.units import at_most, duration, percent
 
-__all__ = ["at_worst", "culprit_key", "culprit_values", "next_step", "who_held"]
+__all__ = ["at_worst", "culprit_key", "culprit_values", "by_samples", "next_step", "who_held"]
 
 
 def at_worst(max_ns: float, held: Held | None) -> str:
@@ -35,6 +37,13 @@ def who_held(held: Held | None, what: str = "waits") -> str:
     if held is None:
         return f"Who held the CPU was not recorded for any of these {what}."
     return f"{_actor(held, what)}{_relation(held)}{_victims(held)}"
+
+
+def by_samples(summary: Summary, cpu: int) -> str:
+    """Return who ran on ``cpu`` by on-CPU samples; empty when they were not recorded."""
+    sampled = sampled_tasks(summary, cpu)
+    names = ", ".join(f"{task(comm, pid)} {percent(share)}" for comm, pid, share in sampled)
+    return f"By samples, CPU {cpu} ran {names}." if names else ""
 
 
 def next_step(held: Held | None) -> str:

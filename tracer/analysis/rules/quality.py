@@ -81,7 +81,21 @@ def own_use(summary: Summary) -> Outcome:
     allowed = f"under {percent(thresholds.OWN_CPU)} of one CPU"
     if not share > thresholds.OWN_CPU:
         return outcome([], "foreshock's own cost", f"{percent(share)} of one CPU", allowed)
-    finding = _data("cost", f"The tracer itself used {percent(share)} of one CPU (normal: {allowed}).", "", share)
+    finding = Finding(
+        rule="quality.cost",
+        severity=Severity.NOTE,
+        subject="data",
+        what=(
+            f"The tracer itself used {percent(share)} of one CPU: its process {percent(cost.agent_share)}, its kernel "
+            f"programs {percent(cost.program_share)} (normal: {allowed})."
+        ),
+        who="",
+        next="fewer probes (--probes), fewer CPUs (--cpus), a longer --interval",
+        anchor="own-cost",
+        value=share,
+        threshold=thresholds.OWN_CPU,
+        unit="1",
+    )
     return Outcome(findings=(finding,))
 
 
@@ -125,6 +139,6 @@ def _data(kind: str, what: str, who: str, value: float) -> Finding:
         next="none needed if this was expected",
         anchor="data-quality",
         value=value,
-        threshold=thresholds.OWN_CPU if kind == "cost" else 1.0,
+        threshold=1.0,
         unit="1",
     )

@@ -6,7 +6,7 @@ from tracer.analysis import thresholds
 from tracer.analysis.blame import Held
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list
-from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.culprits import at_worst, by_samples, culprit_key, culprit_values, next_step, who_held
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
@@ -55,7 +55,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             f"{cpu_list(members)}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
             f"(p99 {at_most(p99_ns)} of {count(waits)} waits; normal: {_NORMAL})."
         ),
-        who=who_held(held) + _elsewhere(worst_cpu, held),
+        who=" ".join(filter(None, (who_held(held), _elsewhere(worst_cpu, held), _sampled(summary, worst_cpu, held)))),
         next=next_step(held),
         anchor="run-queue-wait",
         value=decided / 1e9,
@@ -71,12 +71,17 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     )
 
 
+def _sampled(summary: Summary, cpu: int, held: Held | None) -> str:
+    """Samples help where the log of the waits names nobody."""
+    return by_samples(summary, cpu) if held is None or held.cause in ("unseen", "crowd") else ""
+
+
 def _elsewhere(cpu: int, held: Held | None) -> str:
     """Waits are counted where the task ran at last, which may not be where it waited."""
     if held is None:
         return ""
     for waited, ns in held.waited_on.items():
         if waited != cpu and held.share(ns) > 0.5:
-            return f" They had waited on CPU {waited} and were moved to CPU {cpu} to run."
+            return f"They had waited on CPU {waited} and were moved to CPU {cpu} to run."
         break
     return ""
