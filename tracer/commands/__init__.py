@@ -20,6 +20,7 @@ import click
 
 import tracer
 from tracer.commands._failures import failures
+from tracer.commands._streams import hold_streams
 
 __all__ = ["GROUPS", "Verb", "main", "verbs"]
 
@@ -110,6 +111,7 @@ class _Main(click.Group):
     ) -> Any:
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        hold_streams()
         with failures():
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         # What a verb gives to ctx.exit(), or returns, if it is a number.

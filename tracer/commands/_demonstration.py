@@ -58,6 +58,8 @@ def demonstrate(path: str, duration_ns: int, *, overwrite: bool) -> int:
         progress.say("attaching…")
         trace = stack.enter_context(Trace(Request()))
         header = trace.header()
+        # This recording is made to be shown around.
+        header["fingerprint"].get("kernel", {}).pop("command_line", None)
         for name in ("cpustate", "runqueue"):
             if name in header["refused"]:
                 raise UnavailableError(f"{name}: {header['refused'][name]}.", hint="foreshock doctor")

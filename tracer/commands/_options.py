@@ -14,21 +14,36 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
+#: A clock of 64-bit nanoseconds reaches further, but nothing recorded does.
+_LONGEST_NS = 366 * 24 * _UNITS["h"]
+
+
 class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
-    """A length of time with its unit, as integer nanoseconds."""
+    """A length of time with its unit, as integer nanoseconds: ``shortest_ns`` to a year."""
 
     name = "duration"
+
+    def __init__(self, shortest_ns: int = _UNITS["ms"]) -> None:
+        self._shortest_ns = shortest_ns
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", str(value).strip())
-        if match is None or float(match.group(1)) == 0:
+        if match is None:
             self.fail(f"{value!r} is no duration: say for example 500ms, 30s, 5m, 1h", param, ctx)
-        return int(float(match.group(1)) * _UNITS[match.group(2)])
+        ns = float(match.group(1)) * _UNITS[match.group(2)]
+        if not self._shortest_ns <= ns <= _LONGEST_NS:
+            self.fail(f"{value!r} is too {'short' if ns < self._shortest_ns else 'long'}: {self._bounds()}", param, ctx)
+        return int(ns)
+
+    def _bounds(self) -> str:
+        return f"{self._shortest_ns // _UNITS['ms']}ms to {_LONGEST_NS // _UNITS['h']}h"
 
 
 DURATION = _Duration()
+#: Collecting takes a few milliseconds: shorter windows would show foreshock itself.
+_INTERVAL = _Duration(10 * _UNITS["ms"])
 
 
 def tracing_options(command: _Command) -> _Command:
@@ -37,7 +52,7 @@ def tracing_options(command: _Command) -> _Command:
         click.option("--cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8."),
         click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
         click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
-        click.option("--interval", type=DURATION, default="1s", show_default=True, help="Length of one window."),
+        click.option("--interval", type=_INTERVAL, default="1s", show_default=True, help="Length of one window."),
         click.option("--deep", is_flag=True, help="Also the deep probes: stacks, per-task; costs more."),
         click.option(
             "--probes",

@@ -22,7 +22,7 @@ class Progress:
         self._enabled = enabled
         self._line = enabled and sys.stderr.isatty()
         self._shown = False
-        self._began = time.monotonic()
+        self._began_ns = 0  # of the first window: attaching does not count
 
     def say(self, text: str) -> None:
         """Replace the line."""
@@ -38,7 +38,9 @@ class Progress:
 
     def interval(self, windows: Sequence[Window], duration_ns: int | None) -> None:
         """Say that another interval is on disk."""
-        seconds = time.monotonic() - self._began
+        now_ns = time.monotonic_ns()
+        self._began_ns = min(self._began_ns or now_ns, *(window.start_ns for window in windows))
+        seconds = (now_ns - self._began_ns) / 1e9
         total = f" of {duration_ns / 1e9:g} s" if duration_ns else "; Ctrl-C ends it"
         lost = sum(sum(window.losses.values()) for window in windows)
         losses = f"; {lost} lost in this interval" if lost else ""

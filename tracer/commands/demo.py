@@ -47,7 +47,7 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
     if duration < _LEAST_NS:
         raise UsageError("--for: the demo takes 5 seconds at least.", hint="foreshock demo --for 10s")
     if replay:
-        ctx.exit(_show(sample(), "foreshock's own example"))
+        ctx.exit(_show(sample()))
     from tracer.commands._demonstration import demonstrate
     from tracer.recording import expand_path
 
@@ -56,10 +56,10 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
         intervals = demonstrate(path, duration, overwrite=overwrite)
     except UnavailableError as error:
         _say_unavailable(error)
-        ctx.exit(_show(sample(), "a recording of the same demo, made earlier on another node"))
+        ctx.exit(_show(sample()))
     if not intervals:
         raise KeyboardInterrupt  # stopped before there was anything to see
-    ctx.exit(_show(path, "this node"))
+    ctx.exit(_show(path))
 
 
 def sample() -> str:
@@ -69,24 +69,24 @@ def sample() -> str:
     return str(Path(tracer.__file__).parent / "sample" / "demo.fsk")
 
 
-def _show(path: str, what: str) -> int:
+def _show(path: str) -> int:
     """Print what a recording says and how to go on from it. Return the exit code."""
     from tracer.commands.summary import print_summary
 
     code = print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
     if code == 0:
-        for line in _ways_on(path, what):
+        for line in _ways_on(path):
             click.echo(line)
     return code
 
 
-def _ways_on(path: str, what: str) -> Sequence[str]:
+def _ways_on(path: str) -> Sequence[str]:
     from tracer.recording.paths import shown
 
     foreshock = _own_command()
     return (
         "",
-        f"The recording of {what} is {shown(path)}",
+        f"This recording is {shown(path)}",
         f"  {foreshock} top {shown(path)}",
         "      steps through it, second by second",
         f"  {foreshock} record --for 30s",
@@ -124,4 +124,4 @@ def _say_unavailable(error: UnavailableError) -> None:
     click.echo(f"foreshock: can't trace here: {printable(reason)}.", err=True)
     if error.hint and os.geteuid() == 0:
         click.echo(f"hint: {printable(error.hint)}", err=True)
-    click.echo("", err=True)
+    click.echo("What follows is a recording of this demo that comes with foreshock.\n", err=True)

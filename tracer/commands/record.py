@@ -5,6 +5,8 @@ Everything that runs later (summary, top, reports) reads the recording: nothing 
 
 from __future__ import annotations
 
+import shutil
+
 import click
 
 from tracer.commands._options import DURATION, tracing_options
@@ -43,7 +45,7 @@ def record(
     # Not at the top: `foreshock record --help` needs neither numpy nor the kernel side.
     from tracer.collect.trace import Request, Trace
     from tracer.commands._progress import Progress
-    from tracer.commands._results import print_summary
+    from tracer.commands.summary import print_summary
     from tracer.recording import RecordingWriter, expand_path
 
     path = expand_path(output)
@@ -61,5 +63,5 @@ def record(
                     progress.interval(windows, duration)
         progress.end()
     if not quiet:
-        print_summary(path)
+        print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
         click.echo(f"recording: {path}")

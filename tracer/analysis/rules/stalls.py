@@ -71,7 +71,9 @@ def watchdog_feed(summary: Summary) -> Outcome:
 def _stall(cpu: int, events: list[Event]) -> Finding:
     first = events[0]
     longest, context = int(first["duration_ns"]), str(first.get("context", ""))
-    again = f", {count(len(events))} times" if len(events) > 1 else ""
+    # One that lasts is told again in every interval, growing, from the same beginning.
+    stalls_seen = len({int(event.get("since_ns", number)) for number, event in enumerate(events)})
+    again = f", {count(stalls_seen)} times" if stalls_seen > 1 else ""
     comm, pid = str(first.get("comm", "")), int(first.get("pid", 0))
     late = int(first.get("evidence", 0)) == CLOCK_LATE
     return Finding(
