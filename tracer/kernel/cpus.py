@@ -13,8 +13,8 @@ def parse_list(text: str) -> list[int]:
     """Return the CPUs of a kernel list such as ``"0-3,8"``. Raises ValueError for anything else."""
     cpus: set[int] = set()
     for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        low, high = int(first), int(last or first)
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
         if low > high or high >= 1 << 16:
             raise ValueError(f"bad CPU range {part!r}")
         cpus.update(range(low, high + 1))

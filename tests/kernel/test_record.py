@@ -1,0 +1,299 @@
+"""``foreshock record`` from end to end: what it writes, how it ends, and that every failure is one line and a hint."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock
+
+from tracer.probes import all_probes
+from tracer.recording import Recording, read_recording
+
+LIGHT = {name for name, probe in all_probes().items() if probe.tier == "light"}
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "node.fsk"
+
+
+@pytest.fixture
+def start(path: Path) -> Iterator[Start]:
+    """Return a function that starts recording to ``path`` and waits until the first intervals are in it."""
+    with ExitStack() as undo:
+
+        def _start(*arguments: str, wait: bool = True, **options: object) -> subprocess.Popen[str]:
+            options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+            command = [*FORESHOCK, "record", "-o", str(path), "--interval", "100ms", *arguments]
+            running = subprocess.Popen(command, cwd="/", env=environment(), **options)  # type: ignore[call-overload]
+            undo.callback(end, running)
+            if wait:
+                wait_for(lambda: grown(path), running)
+            return running  # type: ignore[no-any-return]
+
+        yield _start
+
+
+def end(running: subprocess.Popen[str]) -> None:
+    running.kill()
+    running.wait()
+    for stream in (running.stdout, running.stderr):
+        if stream:
+            stream.close()
+
+
+def grown(path: Path) -> bool:
+    """Tell whether more than the header is in the file."""
+    return path.exists() and len(read_recording(path).intervals) >= 2
+
+
+def wait_for(condition: Callable[[], object], running: subprocess.Popen[str]) -> None:
+    limit = time.monotonic() + 60
+    while not condition():
+        assert running.poll() is None and time.monotonic() < limit, "it ended, or did not start"
+        time.sleep(0.05)
+
+
+def assert_whole(recording: Recording, intervals: int = 1) -> None:
+    assert recording.truncated is None and not recording.warning
+    assert len(recording.intervals) >= intervals
+
+
+# What it writes
+
+
+def test_the_default_run(tmp_path: Path) -> None:
+    began = time.time()
+    done = foreshock("record", "--for", "2s", "--interval", "200ms", "-o", f"{tmp_path}/%h-%t.fsk")
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith(f"{os.uname().nodename}-20") and path.name.endswith("Z.fsk")
+    assert "VERDICT" in done.stdout and done.stdout.endswith(f"recording: {path}\n")
+    assert done.stderr == ""
+    recording = read_recording(path)
+    assert_whole(recording)
+    header = recording.header
+    assert header["host"] == os.uname().nodename and header["interval_ns"] == 200_000_000
+    assert {probe["name"] for probe in header["probes"]} == LIGHT and not header["refused"]
+    # A late interval swallows the next, so fewer than ten is all right on a busy machine; a gap never is.
+    assert 5 <= len(recording.intervals) <= 11
+    ends: dict[tuple[str, str], int] = {}
+    for interval in recording.intervals:
+        assert {(window.probe, window.table) for window in interval} >= ends.keys()
+        for window in interval:
+            assert window.start_ns == ends.setdefault((window.probe, window.table), window.start_ns)
+            assert window.start_ns < window.end_ns
+            ends[window.probe, window.table] = window.end_ns
+    first, last = recording.intervals[0][0].start_ns, recording.intervals[-1][0].end_ns
+    assert (last - first) / 1e9 == pytest.approx(2, abs=0.6)
+    assert (first + header["clock_offset_ns"]) / 1e9 == pytest.approx(began, abs=30)
+
+
+def test_quiet_says_nothing_and_filters_are_written_down(path: Path) -> None:
+    done = foreshock("record", "--for", "200ms", "--quiet", "-o", str(path), "--pid", str(os.getpid()), "--cpus", "0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    recording = read_recording(path)
+    assert_whole(recording)
+    assert recording.header["filters"] == {"pid": str(os.getpid()), "cpus": "0"}
+    assert {probe["name"] for probe in recording.header["probes"]} == {"agent", "cpustate", "runqueue"}
+
+
+# How it ends
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_says_what_it_found(start: Start, path: Path, number: signal.Signals) -> None:
+    running = start("--probes", "runqueue")
+    running.send_signal(number)
+    output, errors = running.communicate(timeout=30)
+    assert running.returncode == 0, errors
+    assert "VERDICT" in output and output.endswith(f"recording: {path}\n") and errors == ""
+    assert_whole(read_recording(path), 2)
+
+
+def test_asked_to_end_while_it_attaches_it_does_so_in_good_order(start: Start, path: Path) -> None:
+    running = start("--probes", "runqueue", wait=False)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    wait_for(lambda: any("loader" in command_line(pid) for pid in children.read_text().split()), running)
+    running.send_signal(signal.SIGINT)
+    output, errors = running.communicate(timeout=30)
+    assert (running.returncode, errors) == (0, "")
+    assert output.endswith(f"recording: {path}\n")
+    recording = read_recording(path)
+    assert recording.truncated is None and recording.intervals == []
+
+
+def command_line(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_killed_it_leaves_whole_intervals_and_nothing_attached(start: Start, path: Path) -> None:
+    running = start("--probes", "runqueue")
+    running.kill()
+    running.wait()
+    recording = read_recording(path)
+    assert len(recording.intervals) >= 2 and not recording.damage
+    assert recording.truncated is not None and "was cut off" in recording.warning
+    done = foreshock("summary", str(path))
+    assert done.returncode == 0 and "was cut off" in done.stdout + done.stderr
+
+
+def test_a_full_disk_ends_it_and_what_was_written_can_be_read(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "foreshock-test", disk], check=True)
+    try:
+        path = disk / "node.fsk"
+        done = foreshock("record", "--for", "60s", "--interval", "20ms", "--probes", "softirq", "-o", str(path))
+        assert_fails(done, 5, "write failed after", "no space left on device", "free some space")
+        recording = read_recording(path)
+        assert len(recording.intervals) > 3 and not recording.damage
+        assert recording.truncated == 0
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_reader_that_leaves_does_not_cost_the_recording(start: Start, path: Path) -> None:
+    running = start("--for", "500ms", "--probes", "runqueue", wait=False)
+    assert running.stdout is not None
+    running.stdout.close()
+    running.stdout = None
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (141, "")
+    assert_whole(read_recording(path))
+
+
+def test_notes_that_nobody_reads_do_not_cost_the_recording(start: Start, path: Path) -> None:
+    running = start("--for", "500ms", "--pid", str(os.getpid()), wait=False)
+    assert running.stderr is not None
+    running.stderr.close()
+    running.stderr = None
+    output, _ = running.communicate(timeout=60)
+    assert running.returncode == 0 and "VERDICT" in output
+    assert_whole(read_recording(path))
+
+
+def test_without_any_terminal_or_stream(path: Path) -> None:
+    closed = ("setsid", "-w", "sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    done = foreshock("record", "--for", "300ms", "--probes", "runqueue", "-o", str(path), before=closed)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert_whole(read_recording(path))
+
+
+def test_on_a_terminal_it_shows_progress_and_one_that_is_closed_ends_it_well(start: Start, path: Path) -> None:
+    user, program = pty.openpty()
+    # Setting its own session and terminal needs a program in between; Popen knows only half of it.
+    command = ["setsid", "--ctty", *FORESHOCK, "record", "-o", str(path), "--interval", "100ms", "--probes", "runqueue"]
+    running = subprocess.Popen(command, cwd="/", env=environment(), stdin=program, stdout=program, stderr=program)
+    os.close(program)
+    try:
+        limit, shown = time.monotonic() + 60, b""
+        while b"recording: 1 s; Ctrl-C ends it" not in shown:
+            assert time.monotonic() < limit
+            shown += os.read(user, 4096)
+        os.close(user)
+        running.wait(timeout=30)
+    finally:
+        running.kill()
+        running.wait()
+    assert_whole(read_recording(path), 2)
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--probes", "runqeue"], 2, "unknown probe 'runqeue'; did you mean 'runqueue'?"),
+        (["--probes", "softirq", "--pid", "1"], 2, "softirq can't be limited to a process"),
+        (["--pid", str(2**22 + 1)], 2, "no such process"),
+        (["--pid", "0"], 2, "'--pid'"),
+        (["--cgroup", "/no/such/group"], 2, "no such cgroup"),
+        (["--cpus", "two"], 2, "'two' is no list of CPUs"),
+        (["--cpus", "0-"], 2, "'0-' is no list of CPUs"),
+        (["--cpus", "4000"], 2, "none of them is online"),
+        (["--interval", "0"], 2, "'0' is no duration"),
+        (["--interval", "0s"], 2, "'0s' is too short"),
+        (["--interval", "abc"], 2, "'abc' is no duration"),
+        (["--interval", "0.0000001ms"], 2, "'0.0000001ms' is too short: 10ms to 8784h"),
+        (["--interval", "99999999999999999999h"], 2, "is too long: 10ms to 8784h"),
+        (["--for", "0s"], 2, "'0s' is too short: 1ms to 8784h"),
+        (["--for", "-1s"], 2, "'-1s' is no duration"),
+        (["-o", "%q.fsk"], 2, "unknown sequence %q"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_can_not_be_is_refused_at_once(arguments: list[str], code: int, said: str) -> None:
+    began = time.monotonic()
+    assert_fails(foreshock("record", *arguments), code, said)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("/no/such/folder/node.fsk", "create the folder first"),
+        ("/sys/kernel/node.fsk", "denied"),
+        ("/tmp", "is a folder"),
+        ("/etc/passwd/node.fsk", "not a folder"),
+        ("x" * 300, "choose a shorter name"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_where_it_can_not_write_it_says_so(output: str, said: str) -> None:
+    assert_fails(foreshock("record", "--for", "1s", "--probes", "netdev", "-o", output), 5, said)
+
+
+def test_an_existing_file_is_replaced_only_when_asked(path: Path) -> None:
+    path.write_text("precious")
+    recording = ("record", "--for", "100ms", "--probes", "netdev", "-o", str(path))
+    assert_fails(foreshock(*recording), 5, f"{path} exists")
+    assert path.read_text() == "precious"
+    assert foreshock(*recording, "--overwrite").returncode == 0
+    assert_whole(read_recording(path))
+
+
+def test_a_thread_is_no_process(path: Path) -> None:
+    code = """
+import threading
+def live():
+    print(threading.get_native_id(), flush=True)
+    input()
+threading.Thread(target=live).start()
+"""
+    pipe, command = subprocess.PIPE, [sys.executable, "-c", code]
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout is not None
+        done = foreshock("record", "--pid", other.stdout.readline().strip(), "-o", str(path))
+        other.communicate("\n")
+    assert_fails(done, 2, "no such process", "not of a thread")
+
+
+def test_as_nobody_it_says_to_be_root(path: Path) -> None:
+    if subprocess.run(
+        [*AS_NOBODY, *FORESHOCK, "--version"], cwd="/", env=environment(), capture_output=True
+    ).returncode:
+        pytest.skip("nobody can't run this interpreter")
+    assert_fails(foreshock("record", "-o", str(path), before=AS_NOBODY), 3, "not root", "sudo")
+
+
+def test_without_type_information_it_says_so(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    hide = 'mount --bind "$0" /sys/kernel/btf/vmlinux && exec "$@"'
+    done = foreshock("record", "-o", str(path), before=("unshare", "-m", "sh", "-c", hide, str(tmp_path / "empty")))
+    assert_fails(done, 3, "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read", "doctor")
+    assert not path.exists()

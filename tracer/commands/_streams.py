@@ -1,0 +1,24 @@
+"""Started without standard streams (by a daemon, with ``>&-``), have them lead nowhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+__all__ = ["hold_streams"]
+
+
+def hold_streams() -> None:
+    """Open what is closed of descriptors 0 to 2: else the next file opened would be taken for a standard stream.
+
+    ``sys.stdin`` stays None then, so that reading from it is an error instead of an empty input.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
