@@ -93,7 +93,7 @@ def test_names_the_hog_that_it_ran(tmp_path):
     assert [int(second) for second in PHASE.findall(progress)] == sorted(int(s) for s in PHASE.findall(progress))
     (pid,) = re.findall(r"a hog: pid (\d+) takes CPU", progress)
     assert f"hog[{pid}]" in output.partition("Within normal:")[0]
-    assert "The recording of this node is demo.fsk" in output
+    assert "This recording is demo.fsk" in output
     assert output.index("VERDICT") < output.index("RUN QUEUE")
     assert all(len(line) <= 80 for line in (output + progress).splitlines())
     command = [sys.executable, "-m", "tracer", "summary", "--json", str(tmp_path / "demo.fsk")]
