@@ -21,6 +21,7 @@ _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _SEQUENCES = {b"[A": "up", b"[B": "down", b"[C": "right", b"[D": "left", b"OA": "up", b"OB": "down"}
 _SEQUENCES |= {b"OC": "right", b"OD": "left", b"[5~": "page up", b"[6~": "page down", b"[H": "home", b"[F": "end"}
+_SEQUENCES |= {b"OH": "home", b"OF": "end", b"[1~": "home", b"[4~": "end", b"[7~": "home", b"[8~": "end"}
 _COLORLESS = ("dumb", "vt100", "vt102", "vt220")
 _ESCAPE_SECONDS = 0.05  # how long the rest of an arrow key's sequence may take, over a slow line
 

@@ -38,7 +38,8 @@ def render(state: TopState, width: int = 80, height: int = 24, color: bool = Fal
     """Return exactly ``height`` lines of at most ``width`` cells."""
     style = Style(color)
     top = [style(_header(state, width), "reverse"), *_verdict(state, width, style)]
-    bottom = [clip(_footer(state), width), style(_status(state, width), "reverse")]
+    message = [clip(printable(f" {state.message}"), width)] if state.message else []
+    bottom = [clip(_footer(state), width), *message, style(_status(state, width), "reverse")]
     blocks = [_cpus(state, width, height, style), *_sections(state, width, style)]
     rows = _share(blocks, height - len(top) - len(bottom) - sum(len(block.head) for block in blocks))
     body = [line for block, number in zip(blocks, rows, strict=True) for line in _cut(block, number, width)]
@@ -159,11 +160,11 @@ def _cost(summary: Summary) -> str:
 
 
 def _status(state: TopState, width: int) -> str:
-    what = "PAUSED" if state.paused else f"recording, interval {state.position}" if state.position else "live"
-    left = f" {KEYS}  {state.message}".rstrip()
-    right = f"sorted by {state.sort}  last {RECENT} in '10'  {what} "
+    what = "PAUSED" if state.paused else "" if state.position else "live"
+    where = f"interval {state.position}" if state.position else ""
+    right = " " + "  ".join(filter(None, (what, where, f"by {state.sort}", f"last {RECENT} in '10'"))) + " "
     # What is shown matters more than which keys there are.
-    return _fill(printable(left), max(0, width - display_width(right))) + clip(right, width)
+    return _fill(f" {KEYS}", max(0, width - display_width(right))) + clip(right, width)
 
 
 def _fill(line: str, width: int) -> str:
