@@ -73,7 +73,7 @@ def run_loader(
             _await(child)
         except BaseException as error:
             loaded.close()
-            if isinstance(error, _Ended):
+            if isinstance(error, (_Ended, ConnectionError)):
                 _await(child)  # its own status says more than that of being killed
             child.kill()
             child.wait()
@@ -191,7 +191,7 @@ def _last_words(child: subprocess.Popen[bytes], words: IO[bytes], error: BaseExc
     printed = f": {lines[0][:300]}" if lines and lines[0] else ""
     if isinstance(error, TimeoutError):
         return f"the loader did not finish in time{printed}"
-    if str(error):
+    if isinstance(error, _Ended) and str(error):
         return f"{error}{printed}" if "bcc" in str(error) else str(error)
     how = f"with status {child.returncode}" if child.returncode >= 0 else f"by signal {-child.returncode}"
     return f"the loader ended {how} while compiling or loading{printed}"
