@@ -64,6 +64,12 @@ def test_wrong_numbers_fail_and_missing_privileges_skip(changes, expected):
 def test_a_span_is_held_with_slack_at_both_ends():
     span = Span(10, 20)
     assert [span.holds(number, slack=1) for number in (8, 9, 21, 22)] == [False, True, True, False]
+    assert [Span(10_000, 10_000).holds(number) for number in (9_989, 9_990, 10_010, 10_011)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_every_probe_has_checks():

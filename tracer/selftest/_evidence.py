@@ -47,8 +47,11 @@ class Span:
     most: int
 
     def holds(self, number: int, slack: int = 0) -> bool:
-        """Return whether ``number`` is right; ``slack`` is for what was under way at an end."""
-        return self.least - slack <= number <= self.most + slack
+        """Return whether ``number`` is right to a thousandth, below which the verdict's rules ignore losses, too.
+
+        ``slack`` is for what was under way at an end.
+        """
+        return self.least * 0.999 - slack <= number <= self.most * 1.001 + slack
 
     def __add__(self, other: Span) -> Span:
         return Span(self.least + other.least, self.most + other.most)

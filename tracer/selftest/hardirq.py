@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> Iterator[Check]:
         return
     for row in wrong or [max(moved, key=lambda row: row.count)]:
         others = "" if wrong else f"; {len(moved)} lines and vectors agree"
-        yield Check.of(not wrong, f"{row.name} {row.count:,} times", f"{row.span} in /proc/interrupts{others}")
+        yield Check.of(not wrong, f"{row.name} {row.count:,} times", f"{row.span} ± 0.1 % in /proc/interrupts{others}")
 
 
 def _vectors(evidence: Evidence, rows: np.ndarray) -> Iterator[_Row]:

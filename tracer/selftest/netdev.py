@@ -22,7 +22,7 @@ def check(evidence: Evidence) -> Iterator[Check]:
         sent = int(lo[f"tx_{unit}"].sum())
         span = scene.span(lambda counts, place=place: counts.devices.get("lo", (0, 0))[place])  # type: ignore[misc]
         yield Check.of(
-            span.holds(sent) and sent >= least,
+            span.least <= sent <= span.most and sent >= least,
             f"{sent:,} {unit} over loopback",
             f"{least:,} sent, {span} in /proc/net/dev",
         )

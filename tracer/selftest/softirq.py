@@ -25,4 +25,4 @@ def check(evidence: Evidence) -> Iterator[Check]:
         runs, span = found[name]
         others = "" if wrong else f"; {sum(runs > 0 for runs, _ in found.values())} vectors agree"
         losses = f", {lost:,} told as lost" if lost else ""
-        yield Check.of(not wrong, f"{name} ran {runs:,} times{losses}", f"{span} in /proc/softirqs{others}")
+        yield Check.of(not wrong, f"{name} ran {runs:,} times{losses}", f"{span} ± 0.1 % in /proc/softirqs{others}")
