@@ -24,11 +24,34 @@ helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
 	row->switches++;
 }
 
+/*
+ * Tasks are not switched inside interrupts, and softirqs start after the interrupt that raised them: what is still
+ * open has an end that was not seen. Left open, it would last until the next end that is. (PREEMPT_RT switches
+ * inside softirqs; there a preempted softirq is counted as unmatched, not as a long one.)
+ */
+helper void cpu_forget_hardirq(struct cpu_row *row)
+{
+	if (row->hardirq_entered_ns) {
+		row->hardirq_entered_ns = 0;
+		row->unmatched++;
+	}
+}
+
+helper void cpu_forget_softirq(struct cpu_row *row)
+{
+	if (row->softirq_entered_ns) {
+		row->softirq_entered_ns = 0;
+		row->unmatched++;
+	}
+}
+
 handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
 	struct cpu_stay *stay = &row->stays[row->switches & (CPU_STAYS - 1)];
 	u64 elapsed_ns, stolen_ns;
 
+	cpu_forget_hardirq(row);
+	cpu_forget_softirq(row);
 	if (stay->started_ns) {
 		elapsed_ns = now - stay->started_ns;
 		stolen_ns = row->softirq_ns + row->hardirq_ns - stay->softirq_ns - stay->hardirq_ns;
@@ -44,6 +67,8 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 
 handler cpustate_on_softirq_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
+	cpu_forget_hardirq(row);
+	cpu_forget_softirq(row);
 	row->softirq_vector = ctx[0];
 	row->softirq_hardirq_ns = row->hardirq_ns;
 	row->softirq_entered_ns = now;
@@ -71,6 +96,7 @@ handler cpustate_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 
 helper void cpu_enter_hardirq(struct cpu_row *row, u64 now)
 {
+	cpu_forget_hardirq(row);
 	row->hardirq_entered_ns = now;
 }
 

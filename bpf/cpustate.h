@@ -31,7 +31,7 @@ struct cpu_row {
 
 	u64 switches;
 	u64 negative;    /* differences below zero: not counted anywhere else */
-	u64 unmatched;   /* ends without a beginning */
+	u64 unmatched;   /* beginnings without an end, ends without a beginning */
 	u64 events_lost; /* no room in the ring buffer */
 
 	u32 untraced;          /* set from outside: programs leave this CPU alone */

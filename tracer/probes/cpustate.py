@@ -85,7 +85,7 @@ PROBE = Probe(
     ),
     losses=(
         Loss("negative", "cpus", "negative", "differences below zero, not counted"),
-        Loss("unmatched", "cpus", "unmatched", "ends of softirqs or interrupts whose beginning was not seen"),
+        Loss("unmatched", "cpus", "unmatched", "softirqs and interrupts of which only the beginning or the end was seen"),
         Loss("events_lost", "cpus", "events_lost", "single events dropped: the ring buffer was full"),
     ),
 )
