@@ -51,7 +51,7 @@ class Span:
 
         ``slack`` is for what was under way at an end.
         """
-        return self.least * 0.999 - slack <= number <= self.most * 1.001 + slack
+        return self.least - self.least // 1000 - slack <= number <= self.most + self.most // 1000 + slack
 
     def __add__(self, other: Span) -> Span:
         return Span(self.least + other.least, self.most + other.most)

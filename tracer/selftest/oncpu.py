@@ -20,14 +20,23 @@ def check(evidence: Evidence) -> Iterator[Check]:
     samples = samples[samples["cpu"] == evidence.places.busy]
     every = int(samples["weight"].sum())
     hog = int(samples["weight"][samples["pid"] == scene.pids["hog"]].sum())
-    times = scene.rows("cpustate", "time")
-    running_ns = int(times["running_ns"][times["cpu"] == evidence.places.busy].sum())
-    share, due = hog / max(every, 1), scene.told["hog"]["cpu_ns"] / max(running_ns, 1)
+    # Interrupts over the idle task are the idle task's samples: the truth lies between these two.
+    used_ns = scene.told["hog"]["cpu_ns"]
+    least, most = (used_ns / max(busy_ns, 1) for busy_ns in _busy(evidence))
+    share = hog / max(every, 1)
     yield Check.of(
-        abs(share - due) <= 0.1,
+        least - 0.1 <= share <= most + 0.1,
         f"{percent(share)} of a CPU's samples hit its hog",
-        f"{percent(due)}, its share by cpustate, ± 10",
+        f"{percent(least)} to {percent(most)}, its share by cpustate, ± 10",
     )
     hz = next(hook.hz for hook in all_probes()["oncpu"].hooks if isinstance(hook, Clock))
-    due = scene.told["hog"]["cpu_ns"] / 1e9 * hz
+    due = used_ns / 1e9 * hz
     yield Check.of(abs(hog - due) <= max(0.2 * due, 3), f"{hog} samples of the hog", f"{due:.0f} ± 20 % at {hz} Hz")
+
+
+def _busy(evidence: Evidence) -> tuple[int, int]:
+    """Return how long the hog's CPU was busy, with interrupts and without."""
+    rows = evidence["hog"].rows("cpustate", "time")
+    rows = rows[rows["cpu"] == evidence.places.busy]
+    running_ns = int(rows["running_ns"].sum())
+    return running_ns + int(rows["softirq_ns"].sum() + rows["hardirq_ns"].sum()), running_ns

@@ -34,6 +34,9 @@ def _hog(evidence: Evidence) -> Check:
     expected = f"hog, {duration(late_ns)} by the victim's clock, ± 10 %"
     if not len(worst):
         return Check.of(False, "no wait of the victim was told", expected)
+    # On a busy node it may have waited for others as well, also before its clock began.
+    behind = worst[worst["holder_pid"] == scene.pids["hog"]]
+    worst = behind if len(behind) else worst
     longest = worst[int(worst["wait_ns"].argmax())]
     wait_ns, holder = int(longest["wait_ns"]), int(longest["holder_pid"])
     passed = abs(wait_ns - late_ns) <= 0.1 * late_ns and holder == scene.pids["hog"]
