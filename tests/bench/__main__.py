@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable
 from importlib import import_module
 
@@ -15,16 +16,16 @@ from .results import Section, checks_table, table
 #: In the order of the page; each is a module with ``measure(rounds)``.
 PARTS = ("cost", "noise", "agent", "start", "leaks")
 
+#: Above this, other work decides the figures.
+BUSY_PERCENT = 5
+
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
-INTRODUCTION = """\
-# Benchmarks
-
-<!-- Written by `make bench` from what it measured: edit tests/bench, not this page. -->
-
-What foreshock costs the node it watches, and how fast it is, each figure beside its target. `make bench` measures
-all of it again in about a quarter of an hour, as root, on a machine that should do nothing else meanwhile. It needs
-gcc, bpftool and the distribution's bcc programs, and installs them on Debian and Ubuntu after saying so.
-"""
+NOTE = "<!-- Written by `make bench` from what it measured: edit tests/bench, not this page. -->"
+INTRODUCTION = (
+    "What foreshock costs the node it watches, and how fast it is, each figure beside its target. `make bench` "
+    "measures all of it again in about a quarter of an hour, as root, on a machine that should do nothing else meanwhile. "
+    "It needs gcc, bpftool and the distribution's bcc programs, and installs them on Debian and Ubuntu after saying so."
+)
 
 
 def main() -> int:
@@ -60,10 +61,19 @@ def main() -> int:
 
 def _page(facts: list[tuple[str, str]], sections: list[Section]) -> str:
     checks = [check for section in sections for check in section.checks]
-    parts = [INTRODUCTION.rstrip(), checks_table(checks), table(("machine", ""), facts).replace("---:", "---")]
+    parts = [
+        "# Benchmarks",
+        NOTE,
+        INTRODUCTION,
+        checks_table(checks),
+        table(("machine", ""), facts).replace("---:", "---"),
+    ]
+    busy = float(dict(facts)["busy before the start"].split()[0])
+    if busy > BUSY_PERCENT:
+        parts.insert(3, f"**The machine was {busy:.0f} % busy with something else: take these figures for nothing.**")
     for section in sections:
         parts += [f"## {section.title}", *section.blocks]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part if part.startswith(("|", "#")) else textwrap.fill(part, 120) for part in parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -126,11 +126,13 @@ def statistics() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def empty_program(tracepoint: str) -> Iterator[int]:
-    """Attach a program that does nothing to a tracepoint meanwhile; yields its id."""
+def empty_program(tracepoint: str, *, clock: bool = False) -> Iterator[int]:
+    """Attach a program that does nothing, or only reads the clock, to a tracepoint meanwhile; yields its id."""
     found = Btf.running_kernel().tracepoint(tracepoint)
     assert found is not None, tracepoint
-    code = struct.pack("<BBhi", 0xB7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0)  # r0 = 0; exit
+    # r0 = 0, or r0 = bpf_ktime_get_ns(); exit
+    first = (0x85, 0, 0, 5) if clock else (0xB7, 0, 0, 0)
+    code = struct.pack("<BBhiBBhi", *first, 0x95, 0, 0, 0)
     descriptor = syscalls.load_program(syscalls.PROG_TYPE_TRACING, code, "bench_empty", found[0])
     link = syscalls.attach_raw_tracepoint(descriptor, None)
     try:
