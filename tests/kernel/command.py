@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tracer
 
-__all__ = ["AS_NOBODY", "CHECKOUT", "FORESHOCK", "assert_fails", "environment", "foreshock"]
+__all__ = ["AS_NOBODY", "CHECKOUT", "FORESHOCK", "assert_fails", "children", "environment", "foreshock", "leftovers"]
 
 CHECKOUT = Path(tracer.__file__).parent.parent
 FORESHOCK = (sys.executable, "-m", "tracer")
@@ -25,6 +25,17 @@ def foreshock(*arguments: str, before: Sequence[str] = (), **more: str) -> subpr
     """Run it to its end. ``before`` is a command that runs it; the rest are environment variables."""
     command = [*before, *FORESHOCK, *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment(**more), timeout=90)
+
+
+def children() -> list[int]:
+    """Return the processes that this one has started and not seen the end of."""
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def leftovers() -> set[str]:
+    """Return what a test may have left behind: processes, mounts, temporary folders."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if "foreshock-test" in line]
+    return {*map(str, children()), *mounts, *map(str, Path("/tmp").glob("foreshock-*"))}
 
 
 def assert_fails(done: subprocess.CompletedProcess[str], code: int, *said: str) -> None:

@@ -13,13 +13,20 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock
+from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock, leftovers
 
 from tracer.probes import all_probes
 from tracer.recording import Recording, read_recording
 
 LIGHT = {name for name, probe in all_probes().items() if probe.tier == "light"}
 Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    before = leftovers()
+    yield
+    assert leftovers() <= before
 
 
 @pytest.fixture
