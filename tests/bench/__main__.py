@@ -23,7 +23,7 @@ PAGE = CHECKOUT / "docs" / "benchmarks.md"
 NOTE = "<!-- Written by `make bench` from what it measured: edit tests/bench, not this page. -->"
 INTRODUCTION = (
     "What foreshock costs the node it watches, and how fast it is, each figure beside its target. `make bench` "
-    "measures all of it again in about a quarter of an hour, as root, on a machine that should do nothing else meanwhile. "
+    "measures all of it again in about a quarter of an hour, as root, on a machine that should do nothing else then. "
     "It needs gcc, bpftool and the distribution's bcc programs, and installs them on Debian and Ubuntu after saying so."
 )
 

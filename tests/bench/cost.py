@@ -198,7 +198,7 @@ def _slowdown(section: Section, rounds: int) -> None:
         rows.append([f"{name} against {label}", *times, *slower, f"{ratio:.2f}×"])
     section.blocks += [
         "How much a pipe ping-pong pinned to one CPU slows down (two switches and two wake-ups per round trip; ns per "
-        f"round trip, the best of {_BEST_OF} in each run, `bpf_stats` off). This includes what the kernel takes to call "
-        "a program, which `bpf_stats` leaves out:",
+        f"round trip, the best of {_BEST_OF} in each run, `bpf_stats` off). This includes what the kernel takes to "
+        "call a program, which `bpf_stats` leaves out:",
         table(("", "nothing", "theirs", "foreshock", "theirs slow by", "foreshock by", "ratio"), rows),
     ]
