@@ -84,7 +84,8 @@ def _by_whom(cpu: int, summary: Summary) -> str:
     if sampled := by_samples(summary, cpu):
         return sampled
     held = summary.blame.cpus.get(cpu)
-    if held and held.top[1]:
+    # Waits are counted where the task ran at last; the holder had the CPU where it waited.
+    if held and held.top[1] and next(iter(held.waited_on.items()))[0] == cpu:
         holder, share = held.top
         return f"During its long waits {task(holder.comm, holder.pid)} had CPU {cpu} for {percent(share)} of the time."
     return "Which tasks ran was not sampled (oncpu was not recorded)."
