@@ -86,15 +86,23 @@ helper u64 hist_slot(struct hist_edges *edges, u64 value)
 	return slot;
 }
 
-helper void hist_add(struct hist *hist, u64 value)
+/* The same with the table looked up; callers compare with HIST_SLOTS, for the verifier. */
+helper u64 hist_find(u64 value)
 {
 	struct hist_edges *edges = get_hist_edges();
-	u64 slot;
+	u64 slot = HIST_SLOTS;
 
-	if (!edges)
-		return;
-	slot = hist_slot(edges, value);
+	if (edges)
+		slot = hist_slot(edges, value);
 	keep(slot);
+	return slot;
+}
+
+/* Count a value in a histogram that only this CPU writes. */
+helper void hist_add(struct hist *hist, u64 value)
+{
+	u64 slot = hist_find(value);
+
 	if (slot >= HIST_SLOTS)
 		return;
 	hist->sum += value;

@@ -34,13 +34,8 @@ helper struct runqueue_cgroup_row *cgroup_row_of(u64 cgroup_id)
 
 helper void hist_add_shared(struct hist *hist, u64 value)
 {
-	struct hist_edges *edges = get_hist_edges();
-	u64 slot;
+	u64 slot = hist_find(value);
 
-	if (!edges)
-		return;
-	slot = hist_slot(edges, value);
-	keep(slot);
 	if (slot >= HIST_SLOTS)
 		return;
 	__sync_fetch_and_add(&hist->sum, value);
