@@ -24,7 +24,7 @@ from kernel.workload import Task
 from tracer import layouts
 from tracer.collect.collector import Collector
 from tracer.errors import ProbeUnavailableError, UnavailableError
-from tracer.kernel import cpus, loading
+from tracer.kernel import child, cpus
 from tracer.kernel import job as job_module
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.job import Options, job, ordered
@@ -207,7 +207,7 @@ def nothing(maps: dict[str, int]) -> None:
 
 
 def test_a_loader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_START", "import time; time.sleep(100)")
+    monkeypatch.setattr(child, "_START", "import time; time.sleep(100)")
     began = time.monotonic()
     with pytest.raises(LoaderError, match="^the loader did not finish in time"):
         run_loader(job([all_probes()["cpustate"]], options()), PYTHON, nothing, timeout=0.5)
@@ -225,7 +225,7 @@ def test_a_loader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_loader_that_ends_early_leaves_its_last_words(
     monkeypatch: pytest.MonkeyPatch, start: str, words: str
 ) -> None:
-    monkeypatch.setattr(loading, "_START", start)
+    monkeypatch.setattr(child, "_START", start)
     with pytest.raises(LoaderError, match=words) as ended:
         run_loader(job([all_probes()["cpustate"]], options()), PYTHON, nothing)
     assert "\n" not in ended.value.message and ended.value.hint

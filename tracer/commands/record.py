@@ -9,6 +9,7 @@ import shutil
 
 import click
 
+from tracer.commands._early import start_early
 from tracer.commands._options import DURATION, tracing_options
 from tracer.commands._stopping import stopping
 
@@ -42,18 +43,17 @@ def record(
     foreshock record --deep --pid 4711           stacks of one process as well
     srun foreshock record -o /shared/%h-%t.fsk   one file per node
     """
-    # Not at the top: `foreshock record --help` needs neither numpy nor the kernel side.
-    from tracer.collect.trace import Request, Trace
-    from tracer.commands._progress import Progress
-    from tracer.commands.summary import print_summary
-    from tracer.recording import RecordingWriter, expand_path
-
-    path = expand_path(output)
-    request = Request(probes, deep, interval, pid, cgroup, cpus)
-    progress = Progress(enabled=not quiet)
     with stopping() as stop:
+        start_early()
+        # Not at the top: `foreshock record --help` needs neither numpy nor the kernel side.
+        from tracer.collect.trace import Request, Trace
+        from tracer.commands._progress import Progress
+        from tracer.recording import RecordingWriter, expand_path
+
+        path = expand_path(output)
+        progress = Progress(enabled=not quiet)
         progress.say("attaching…")
-        with Trace(request) as trace:
+        with Trace(Request(probes, deep, interval, pid, cgroup, cpus)) as trace:
             header = trace.header()
             with RecordingWriter(path, header, overwrite=overwrite) as writer:
                 for note in trace.notes:
@@ -63,5 +63,7 @@ def record(
                     progress.interval(windows, duration)
         progress.end()
     if not quiet:
+        from tracer.commands.summary import print_summary
+
         print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
         click.echo(f"recording: {path}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracer.commands._early import start_early
 from tracer.commands._options import tracing_options
 from tracer.errors import UsageError
 
@@ -53,6 +54,7 @@ def top(
     if file is not None:
         _show_recording(file, once, as_json)
         return
+    start_early()
     from tracer.collect.trace import Request
 
     _show_live(Request(probes, deep, interval, pid, cgroup, cpus), once, as_json)

@@ -1,35 +1,36 @@
-"""Run the loader child and take over what it attached.
+"""Give the loader child its job and take over what it attached.
 
-The child is the only process that imports bcc, and with it LLVM: it holds 120 MB and more, may exit or abort on
-its own, changes directories and limits. It lives for half a second; programs stay attached as long as this
-process holds the descriptors, and no longer.
+Programs stay attached as long as this process holds the descriptors, and no longer.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import signal
 import socket
-import stat
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tracer.errors import UnavailableError
+from tracer.kernel.child import Child, take
 
-__all__ = ["Loaded", "LoaderError", "run_loader"]
+__all__ = ["Loaded", "LoaderError", "LoaderKilledError", "run_loader"]
 
 _PACKET = 1 << 16
-_START = "import sys; sys.path.append(sys.argv[1]); from loader.main import main; main()"
+
+
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class LoaderError(UnavailableError):
     """The programs could not be compiled, loaded or attached."""
+
+
+class LoaderKilledError(LoaderError):
+    """Somebody killed the loader."""
 
 
 @dataclass
@@ -60,55 +61,23 @@ def run_loader(
     the verifier's or LLVM's own last words; nothing stays attached then.
     """
     loaded = Loaded()
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, _empty_folder() as folder, tempfile.TemporaryFile() as words:
+    try:
+        child = take(interpreter)
+    except OSError as error:
+        raise LoaderError(f"can't run {interpreter}: {error.strerror}", hint=_HINT) from None
+    with child:
+        child.give(job)
         try:
-            child = _start(job, interpreter, theirs, folder, words)
-        except OSError as error:
-            raise LoaderError(f"can't run {interpreter}: {error.strerror}", hint=_HINT) from None
-        finally:
-            theirs.close()
-        try:
-            _converse(ours, loaded, fill, time.monotonic() + timeout)
-            _await(child)
+            _converse(child.channel, loaded, fill, time.monotonic() + timeout)
+            child.wait()
         except BaseException as error:
             loaded.close()
-            if isinstance(error, (_Ended, ConnectionError)):
-                _await(child)  # its own status says more than that of being killed
-            child.kill()
-            child.wait()
+            if isinstance(error, TimeoutError):
+                child.close()
             if isinstance(error, (_Ended, TimeoutError, ConnectionError)):
-                raise LoaderError(_last_words(child, words, error), hint=_HINT) from None
+                raise _failure(child, error) from None
             raise
-        finally:
-            if child.poll() is None:
-                child.kill()
-                child.wait()
     return loaded
-
-
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[str]:
-    """Give the child an empty working directory of our own: bcc puts it first on its include path.
-
-    It always has the same name, so that a killed process leaves nothing new behind.
-    """
-    folder = Path("/run/foreshock")
-    if _is_empty_and_ours(folder):
-        yield str(folder)
-        return
-    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
-        yield other
-
-
-def _is_empty_and_ours(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o755, exist_ok=True)
-        found = folder.lstat()
-        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        return ours and not any(folder.iterdir())
-    except OSError:
-        return False
 
 
 _HINT = "foreshock doctor tells what this node lacks; FORESHOCK_DEBUG=1 shows the loader's whole output"
@@ -116,36 +85,6 @@ _HINT = "foreshock doctor tells what this node lacks; FORESHOCK_DEBUG=1 shows th
 
 class _Ended(Exception):
     """The loader stopped without being done; the text is its reason, if it gave one."""
-
-
-def _start(
-    job: dict[str, Any], interpreter: str, channel: socket.socket, folder: str, words: IO[bytes]
-) -> subprocess.Popen[bytes]:
-    environment = {"BCC_KERNEL_SOURCE": job["headers"], "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-    command = [interpreter, "-I", "-c", _START, str(Path(__file__).parent), str(channel.fileno())]
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=words,
-        stderr=words,
-        pass_fds=[channel.fileno()],
-        cwd=folder,
-        env=environment,
-        # Ctrl-C goes to the whole foreground group: the child must not die of it half-way and leave
-        # a traceback; it dies with this process instead.
-        start_new_session=True,
-    )
-    assert child.stdin is not None
-    # It may have died at once; its last words say why.
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(json.dumps(job).encode())
-        child.stdin.close()
-    return child
-
-
-def _await(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(timeout=5)
 
 
 def _converse(channel: socket.socket, loaded: Loaded, fill: Callable[[dict[str, int]], None], deadline: float) -> None:
@@ -181,17 +120,20 @@ def _keep(message: dict[str, Any], descriptors: list[int], loaded: Loaded) -> No
         loaded.missing.append((message["missing"], message["reason"]))
 
 
-def _last_words(child: subprocess.Popen[bytes], words: IO[bytes], error: BaseException) -> str:
+def _failure(child: Child, error: BaseException) -> LoaderError:
     """Say in one line why the loader ended: its own reason, and the last line of what it printed."""
-    words.seek(0)
-    text = words.read(1 << 20).decode(errors="replace")
+    # Its own status says more than that of being killed by us.
+    status = None if isinstance(error, TimeoutError) else child.wait()
+    text = "" if status is None else child.words
     if os.environ.get("FORESHOCK_DEBUG"):
         os.write(2, text.encode())
     lines = [line.strip() for line in text.splitlines() if "error" in line.lower()] or text.split("\n")[-2:-1]
     printed = f": {lines[0][:300]}" if lines and lines[0] else ""
-    if isinstance(error, TimeoutError):
-        return f"the loader did not finish in time{printed}"
     if isinstance(error, _Ended) and str(error):
-        return f"{error}{printed}" if "bcc" in str(error) else str(error)
-    how = f"with status {child.returncode}" if child.returncode >= 0 else f"by signal {-child.returncode}"
-    return f"the loader ended {how} while compiling or loading{printed}"
+        return LoaderError(f"{error}{printed}" if "bcc" in str(error) else str(error), hint=_HINT)
+    if status is None:
+        return LoaderError("the loader did not finish in time", hint=_HINT)
+    how = f"with status {status}" if status >= 0 else f"by signal {-status}"
+    message = f"the loader ended {how} while compiling or loading{printed}"
+    # Somebody's kill or the kernel's for want of memory: no probe's fault, and no use in trying them one by one.
+    return LoaderKilledError(message, hint=_HINT) if -status in _FROM_OUTSIDE else LoaderError(message, hint=_HINT)

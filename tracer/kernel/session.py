@@ -15,7 +15,7 @@ from tracer.kernel import privilege
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
-from tracer.kernel.loading import Loaded, LoaderError, run_loader
+from tracer.kernel.loading import Loaded, LoaderError, LoaderKilledError, run_loader
 from tracer.kernel.maps import MappedArray
 from tracer.kernel.ring import Ring
 from tracer.layouts import layout
@@ -110,6 +110,8 @@ def attach(probes: Sequence[Probe], options: Options) -> Session:
     interpreter = find_interpreter()
     try:
         return _attach(probes, options, interpreter)
+    except LoaderKilledError:
+        raise
     except LoaderError as error:
         broken = _broken(in_kernel, options, interpreter)
         if not broken:

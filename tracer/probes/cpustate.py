@@ -85,7 +85,7 @@ PROBE = Probe(
     ),
     losses=(
         Loss("negative", "cpus", "negative", "differences below zero, not counted"),
-        Loss("unmatched", "cpus", "unmatched", "softirqs and interrupts of which only the beginning or the end was seen"),
+        Loss("unmatched", "cpus", "unmatched", "softirqs and interrupts seen only to begin or only to end"),
         Loss("events_lost", "cpus", "events_lost", "single events dropped: the ring buffer was full"),
     ),
 )

@@ -7,6 +7,7 @@ outlives its parent.
 """
 
 import array
+import contextlib
 import ctypes
 import json
 import os
@@ -24,6 +25,26 @@ class Refused(Exception):
     """The whole job can't be done; the reason is sent to the parent."""
 
 
+class _KernelTypes:
+    """The kernel's types, read before it is known what for; a failure is kept until they are needed."""
+
+    def __init__(self):
+        # type: () -> None
+        self._btf = None  # type: Optional[Btf]
+        try:
+            self._btf = Btf.running_kernel()
+        except (OSError, ValueError, struct.error) as error:
+            self._reason = error
+
+    def get(self):
+        # type: () -> Btf
+        if self._btf is None:
+            raise Refused(
+                "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(self._reason)
+            )
+        return self._btf
+
+
 class Loader:
     def __init__(self, job, channel):
         # type: (Dict[str, Any], socket.socket) -> None
@@ -32,9 +53,9 @@ class Loader:
         self.seconds = {}  # type: Dict[str, float]
         self._began = time.monotonic()
 
-    def run(self):
-        # type: () -> None
-        btf = self._read_btf()
+    def run(self, types):
+        # type: (_KernelTypes) -> None
+        btf = types.get()
         probes, macros = self._usable(btf)
         self._lap("btf")
         programs = source.programs_of(probes)
@@ -60,15 +81,6 @@ class Loader:
         now = time.monotonic()
         self.seconds[name] = round(now - self._began, 3)
         self._began = now
-
-    def _read_btf(self):
-        # type: () -> Btf
-        try:
-            return Btf.running_kernel()
-        except (OSError, ValueError, struct.error) as error:
-            raise Refused(
-                "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read: {}".format(error)
-            ) from None
 
     def _usable(self, btf):
         # type: (Btf) -> Tuple[List[Dict[str, Any]], Dict[str, int]]
@@ -147,9 +159,11 @@ class Loader:
             from bcc import BPF
         except ImportError as error:
             raise Refused("bcc can't be imported by {}: {}".format(sys.executable, error)) from None
+        # Read by libbcc through getenv(3) when it compiles.
+        os.environ["BCC_KERNEL_SOURCE"] = self.job["headers"]
         flags = ["-D{}={}".format(name, value) for name, value in sorted(macros.items())]
         try:
-            return BPF(text=text.encode(), cflags=flags + ["-Wno-macro-redefined", "-Wno-unknown-pragmas"])
+            return BPF(text=text.encode(), cflags=flags + ["-g0", "-Wno-macro-redefined", "-Wno-unknown-pragmas"])
         except Exception as error:  # bcc raises plain Exception; the compiler's own words are on stderr
             raise Refused("bcc could not compile the programs: {}".format(error)) from None
 
@@ -228,9 +242,16 @@ def main():
     # type: () -> None
     syscalls.die_with_parent()
     channel = socket.socket(fileno=int(sys.argv[2]))
-    loader = Loader(json.load(sys.stdin), channel)
+    # Everything that does not depend on the job comes before it: the parent may still be busy importing.
+    types = _KernelTypes()
+    with contextlib.suppress(ImportError):  # said when a probe needs it
+        import bcc  # noqa: F401
+    text = sys.stdin.read()
+    if not text:
+        os._exit(0)  # the parent had no use for it
+    loader = Loader(json.loads(text), channel)
     try:
-        loader.run()
+        loader.run(types)
     except Refused as error:
         loader.send({"error": str(error)})
     # Not exit(): bcc's own clean-up has nothing to do here, and LLVM's could only fail.

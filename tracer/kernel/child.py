@@ -1,0 +1,131 @@
+"""The loader as a process: started early, so that it gets ready while this one is still importing.
+
+It is the only process that imports bcc, and with it LLVM: it holds 120 MB and more, may exit or abort on its own,
+changes directories and limits. It lives for half a second and dies with its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Child", "start_early", "take"]
+
+_START = "import sys; sys.path.append(sys.argv[1]); from loader.main import main; main()"
+_PATIENCE_SECONDS = 5
+_KEPT_BYTES = 1 << 20
+
+
+class Child:
+    """One loader process. ``channel`` is our end of the socket it answers on. Raises OSError if it can't be started."""
+
+    def __init__(self, interpreter: str) -> None:
+        self.interpreter = interpreter
+        with contextlib.ExitStack() as stack:
+            self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            stack.enter_context(self.channel)
+            self._words = stack.enter_context(tempfile.TemporaryFile())
+            folder = stack.enter_context(_empty_folder())
+            with theirs:
+                self._process = subprocess.Popen(
+                    [interpreter, "-I", "-c", _START, str(Path(__file__).parent), str(theirs.fileno())],
+                    stdin=subprocess.PIPE,
+                    stdout=self._words,
+                    stderr=self._words,
+                    pass_fds=[theirs.fileno()],
+                    cwd=folder,
+                    env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+                    # Ctrl-C goes to the whole foreground group: the child must not die of it half-way and leave
+                    # a traceback; it dies with this process instead.
+                    start_new_session=True,
+                )
+            self._resources = stack.pop_all()
+
+    def give(self, job: dict[str, Any]) -> None:
+        """Tell it what to do."""
+        assert self._process.stdin is not None
+        # It may have died at once; its last words say why.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(job).encode())
+            self._process.stdin.close()
+
+    def wait(self) -> int | None:
+        """Return its exit status once it has ended, negative for a signal; None if it doesn't."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_PATIENCE_SECONDS)
+        return self._process.returncode
+
+    @property
+    def words(self) -> str:
+        """What it printed."""
+        self._words.seek(0)
+        return self._words.read(_KEPT_BYTES).decode(errors="replace")
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+        self._resources.close()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_early: list[Child] = []
+
+
+def start_early(interpreter: str) -> None:
+    """Start a loader now for the next ``take``: it imports bcc and reads the kernel's types meanwhile."""
+    with contextlib.suppress(OSError):  # said when it is needed
+        _early.append(Child(interpreter))
+
+
+def take(interpreter: str) -> Child:
+    """Return the loader that was started early, or a new one."""
+    while _early:
+        child = _early.pop()
+        if child.interpreter == interpreter:
+            return child
+        child.close()
+    return Child(interpreter)
+
+
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[str]:
+    """Give the child an empty working directory of our own: bcc puts it first on its include path.
+
+    It always has the same name, so that a killed process leaves nothing new behind.
+    """
+    folder = Path("/run/foreshock")
+    if _is_empty_and_ours(folder):
+        yield str(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
+        yield other
+
+
+def _is_empty_and_ours(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o755, exist_ok=True)
+        found = folder.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+        return ours and not any(folder.iterdir())
+    except OSError:
+        return False
