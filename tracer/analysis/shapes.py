@@ -29,6 +29,7 @@ SHAPES: Final[Mapping[TableName, Shape]] = {
     ("hardirq", "run"): Shape(keys=("cpu", "irq", "name"), sums=("none_count", "none_ns")),
     ("napi", "poll"): Shape(keys=("cpu", "device", "napi_id", "budget"), sums=("polls", "work", "full")),
     ("cpustate", "time"): Shape(keys=("cpu",), sums=("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")),
+    ("cpustate", "check"): Shape(keys=(), gauges=("made", "seen")),
     ("cpustall", "stall"): Shape(keys=("cpu",)),
     ("cpustall", "feed"): Shape(keys=("cpu",)),
     ("netdev", "link"): Shape(

@@ -36,6 +36,7 @@ __all__ = [
     "SOFTIRQ_DELAY_WORST_NS",
     "SOFTIRQ_RUN_WORST_NS",
     "STALL_NS",
+    "UNSEEN",
 ]
 
 _MS: Final = 1_000_000
@@ -101,5 +102,7 @@ FEED_CRITICAL_NS: Final = 1_000 * _MS
 LOSSES: Final = 0.001
 # Fewer are what was open when the trace began: tasks that waited already, softirqs that were raised already.
 LOSSES_LEAST: Final = 20
+# Of all context switches, by the kernel's own count. An idle node makes few: LOSSES would speak of single ones.
+UNSEEN: Final = 0.01
 # Of one CPU, by the kernel's own accounting of the programs and of this process.
 OWN_CPU: Final = 0.03

@@ -10,7 +10,7 @@ from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.summary import Summary
 from tracer.units import count, duration, percent
 
-__all__ = ["intervals", "losses", "own_use"]
+__all__ = ["intervals", "losses", "own_use", "unseen"]
 
 # Counted, but not told one by one: nothing is missing from any histogram. A device that is new has no difference yet.
 _HARMLESS = frozenset({"suppressed", "appeared"})
@@ -28,6 +28,23 @@ def losses(summary: Summary) -> Outcome:
         return missing("losses: no probe says what it misses")
     worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))
     return outcome(found, "lost events", f"{worst} of a probe's events", f"under {percent(thresholds.LOSSES)}")
+
+
+def unseen(summary: Summary) -> Outcome:
+    """Judge whether the kernel showed the programs what it did: its own count of context switches against theirs."""
+    table = summary.table("cpustate", "check")
+    made = [int(group.gauges["made"]) for group in table.groups().values() if "made" in group.gauges] if table else []
+    if not made:
+        return Outcome()
+    lost = summary.losses.reasons.get("cpustate", {}).get("unseen", 0)
+    share = lost / max(made[0], 1)
+    if share <= thresholds.UNSEEN or lost < thresholds.LOSSES_LEAST:
+        return Outcome()
+    what = (
+        f"The kernel did not show {count(lost)} of {count(made[0])} context switches to any program ({percent(share)}; "
+        f"normal: under {percent(thresholds.UNSEEN)})."
+    )
+    return Outcome(findings=(_data("unseen", what, "Counts of all kernel probes are lower bounds.", share),))
 
 
 def intervals(summary: Summary) -> Outcome:
