@@ -7,7 +7,7 @@
  *
  *	static inline void <probe>_on_<event>(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
  *
- * ctx[i] is the tracepoint's argument i.
+ * ctx[i] is the tracepoint's argument i. now is 0 if no handler of the event asked for the time.
  */
 #include "cpustate.h"
 

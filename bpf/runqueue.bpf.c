@@ -45,11 +45,19 @@ helper bool is_queued(void *task)
 	return read_kernel(task, u32, TASK_STRUCT__ON_RQ);
 }
 
+helper void count_collision(u32 cpu)
+{
+	struct runqueue_row *waits = runqueue_row_of(cpu);
+
+	if (waits)
+		waits->collided++;
+}
+
 /*
  * Note that a task waits from now on. Its own older word can be left from a wake-up while it was running; it
  * stays only if the task is queued already, and has to if the wait is restarted by a wake-up.
  */
-helper void start_wait(void *task, u32 pid, u64 now, bool woken, struct runqueue_row *row)
+helper void start_wait(void *task, u32 pid, u64 now, bool woken, u32 cpu)
 {
 	struct runqueue_set *set = runqueue_set_of(pid);
 	u64 tag = runqueue_tag(pid);
@@ -79,7 +87,7 @@ helper void start_wait(void *task, u32 pid, u64 now, bool woken, struct runqueue
 	else if (free == 3)
 		set->ways[3] = word;
 	else
-		row->collided++;
+		count_collision(cpu);
 }
 
 /* Take a task's word out; 0 when there is none. */
@@ -174,20 +182,18 @@ handler runqueue_on_sched_waking(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 {
 	void *task = (void *)ctx[0];
 	u32 pid = read_kernel(task, u32, TASK_STRUCT__PID);
-	struct runqueue_row *waits = runqueue_row_of(cpu);
 
-	if (pid && waits && task_wanted(task))
-		start_wait(task, pid, now, true, waits);
+	if (pid && task_wanted(task))
+		start_wait(task, pid, now, true, cpu);
 }
 
 handler runqueue_on_sched_wakeup_new(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
 	void *task = (void *)ctx[0];
 	u32 pid = read_kernel(task, u32, TASK_STRUCT__PID);
-	struct runqueue_row *waits = runqueue_row_of(cpu);
 
-	if (pid && waits && task_wanted(task))
-		start_wait(task, pid, now, false, waits);
+	if (pid && task_wanted(task))
+		start_wait(task, pid, now, false, cpu);
 }
 
 handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
@@ -202,7 +208,7 @@ handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	if (prev_pid) {
 		if (switched_out_runnable(ctx)) {
 			if (task_wanted(prev))
-				start_wait(prev, prev_pid, now, false, waits);
+				start_wait(prev, prev_pid, now, false, cpu);
 		} else if (switched_out_state(ctx) & TASK_DEAD) {
 			take_wait(prev_pid);
 		}
@@ -226,5 +232,5 @@ handler runqueue_on_sched_migrate_task(u64 *ctx, u64 now, u32 cpu, struct cpu_ro
 	if (!move)
 		return;
 	from = read_kernel(task, u32, TASK_STRUCT__CPU);
-	move->word = (u64)(pid >> 16) << 58 | (from & 0xfff) << 46 | (now & MOVE_TIME_MASK);
+	move->word = (u64)(pid >> 16) << 58 | (from & 0xfff) << 46 | (bpf_ktime_get_ns() & MOVE_TIME_MASK);
 }

@@ -40,7 +40,7 @@ handler softirq_on_softirq_raise(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 		return;
 	softirq->raised_softirq_ns = row->softirq_ns;
 	softirq->raised_hardirq_ns = row->hardirq_ns;
-	softirq->raised_ns = now;
+	softirq->raised_ns = bpf_ktime_get_ns();
 }
 
 /* The kernel cleared the pending bit before this: a raise during the run is a new one, and finds 0. */

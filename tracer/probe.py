@@ -32,13 +32,15 @@ class Tracepoint:
     ``"bool"``); a kernel whose prototype starts otherwise is refused rather than misread.
     An ``optional`` tracepoint may be missing: the probe runs without what it would add. A handler that runs
     ``everywhere`` follows tasks from CPU to CPU and is called on CPUs the user left out, too: it has to look
-    at ``row->untraced`` itself.
+    at ``row->untraced`` itself. A handler that is not ``timed`` reads the clock itself if it needs to, which is
+    the dearest part of a short program; its ``now`` may be 0.
     """
 
     name: str
     args: tuple[str, ...] = ()
     optional: bool = False
     everywhere: bool = False
+    timed: bool = True
 
     @property
     def event(self) -> str:

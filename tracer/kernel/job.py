@@ -119,10 +119,11 @@ def _probe(probe: Probe) -> dict[str, Any]:
 
 
 def _hook(hook: Hook) -> dict[str, Any]:
-    common = {"event": hook.event, "optional": hook.optional, "everywhere": hook.everywhere, "hz": 0}
+    common = {"event": hook.event, "optional": hook.optional, "everywhere": hook.everywhere, "hz": 0, "timed": True}
     if isinstance(hook, Clock):
         return {**common, "type": "clock", "tracepoints": [], "args": [], "hz": hook.hz}
     if isinstance(hook, Vectors):
         return {**common, "type": "raw", "tracepoints": list(hook.tracepoints), "args": ["int"]}
     assert isinstance(hook, Tracepoint)
+    common["timed"] = hook.timed
     return {**common, "type": "btf", "tracepoints": [hook.event], "args": list(hook.args)}

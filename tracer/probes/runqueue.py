@@ -83,7 +83,7 @@ PROBE = Probe(
         Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *"), everywhere=True),
         Tracepoint("sched:sched_waking", ("struct task_struct *",), everywhere=True),
         Tracepoint("sched:sched_wakeup_new", ("struct task_struct *",), everywhere=True),
-        Tracepoint("sched:sched_migrate_task", ("struct task_struct *", "int"), everywhere=True),
+        Tracepoint("sched:sched_migrate_task", ("struct task_struct *", "int"), everywhere=True, timed=False),
     ),
     members=(
         Member("task_struct.state", otherwise=("task_struct.__state",)),

@@ -57,7 +57,7 @@ PROBE = Probe(
     aliases=("softirqs", "softirqslower"),
     settings={"SOFTIRQ_THRESHOLD_NS": 5_000_000},
     hooks=(
-        Tracepoint("irq:softirq_raise", ("unsigned int",)),
+        Tracepoint("irq:softirq_raise", ("unsigned int",), timed=False),
         Tracepoint("irq:softirq_entry", ("unsigned int",)),
         Tracepoint("irq:softirq_exit", ("unsigned int",)),
     ),

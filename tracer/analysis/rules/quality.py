@@ -27,7 +27,8 @@ def losses(summary: Summary) -> Outcome:
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))
-    return outcome(found, "lost events", f"{worst} of a probe's events", f"under {percent(thresholds.LOSSES)}")
+    allowed = f"< {percent(thresholds.LOSSES)} or {thresholds.LOSSES_LEAST} events"
+    return outcome(found, "lost events", f"{worst} of a probe's events", allowed)
 
 
 def unseen(summary: Summary) -> Outcome:

@@ -14,12 +14,11 @@ int {program}(u64 *ctx)
 {{
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_row *row = cpus.lookup(&cpu);
-	u64 now;
+	u64 now = 0;
 
 	if (!row)
 		return 0;
-	now = bpf_ktime_get_ns();
-{calls}	return 0;
+{clock}{calls}	return 0;
 }}
 """
 
@@ -36,10 +35,12 @@ class Program:
         self.name = "on_" + self.event + ("_{}hz".format(self.hz) if self.hz else "")
         self.handlers = []  # type: List[str]
         self.everywhere = set()  # type: Set[str]
+        self.timed = False
 
     def add(self, probe, hook):
         # type: (str, Dict[str, Any]) -> None
         self.handlers.append(probe)
+        self.timed = self.timed or hook["timed"]
         if hook["everywhere"]:
             self.everywhere.add(probe)
 
@@ -50,7 +51,8 @@ class Program:
             call = "{}_on_{}(ctx, now, cpu, row);\n".format(probe, self.event)
             # A CPU left out by the user is skipped, except where a handler follows tasks from CPU to CPU.
             calls.append("\t" + call if probe in self.everywhere else "\tif (!row->untraced)\n\t\t" + call)
-        return _PROGRAM.format(program=self.name, calls="".join(calls))
+        clock = "\tnow = bpf_ktime_get_ns();\n" if self.timed else ""
+        return _PROGRAM.format(program=self.name, clock=clock, calls="".join(calls))
 
 
 def programs_of(probes):
