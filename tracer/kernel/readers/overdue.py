@@ -22,6 +22,7 @@ __all__ = ["Reader"]
 _ROW = np.dtype(
     [("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")],
 )
+_NONE = np.zeros(0, dtype=_ROW)
 _SETTING = "CPUSTALL_THRESHOLD_NS"
 #: Waiting tasks looked up in /proc per interval, 50 µs each; the oldest first, the others next time.
 _LOOKUPS = 16
@@ -46,7 +47,8 @@ class Reader:
         found = [self._rows(kind, ages, stays) for kind, ages in self._ages(stays, now_ns)]
         if self._waits:
             found.append(self._waits.overdue(now_ns, self._threshold_ns, stays["pid"], self._cpus["untraced"]))
-        return {"open": (np.concatenate(found), {})}
+        some = [rows for rows in found if len(rows)]
+        return {"open": (np.concatenate(some) if some else _NONE, {})}
 
     def close(self) -> None:
         self._cpus = self._stalls = np.zeros(0)
@@ -74,6 +76,8 @@ class Reader:
 
     def _rows(self, kind: bytes, ages: _Ages, stays: np.ndarray) -> np.ndarray:
         overdue = np.flatnonzero(ages >= self._threshold_ns)
+        if not len(overdue):
+            return _NONE
         overdue = overdue[np.argsort(-ages[overdue])]
         rows = np.zeros(len(overdue), dtype=_ROW)
         rows["cpu"], rows["kind"], rows["age_ns"] = overdue, kind, ages[overdue]
@@ -104,17 +108,24 @@ class _Waits:
 
     def overdue(self, now_ns: int, threshold_ns: int, running: np.ndarray, untraced: np.ndarray) -> np.ndarray:
         """Return rows for tasks that have been runnable, and not running, for ``threshold_ns`` and more."""
-        words = self._ways.reshape(-1).copy()
+        old = self._old(now_ns, threshold_ns)
+        self._over = {at: word for _, at, word in old if self._over.get(at) == word}
+        current = set(running.tolist())
+        fresh = [each for each in old if each[1] not in self._over][:_LOOKUPS]
+        rows = [self._judge(at, word, age_ns, current) for age_ns, at, word in fresh]
+        return np.array([row for row in rows if row and not untraced[row[0]]], dtype=_ROW) if rows else _NONE
+
+    def _old(self, now_ns: int, threshold_ns: int) -> list[tuple[int, int, int]]:
+        """Return age, place and word of each old wait, oldest first. Nearly all words are 0: those aren't copied."""
+        live = self._ways.reshape(-1)
+        places = np.flatnonzero(live != 0)
+        words = live[places]
         mask = np.uint64((1 << self._time_bits) - 1)
         ages = (np.uint64(now_ns) - words) & mask
-        # The upper half is the future: noted since ``now_ns``.
-        old = np.flatnonzero((words != 0) & (ages >= threshold_ns) & (ages <= mask >> np.uint64(1)))
-        old = old[np.argsort(-ages[old].astype("i8"))]
-        self._over = {at: int(words[at]) for at in old.tolist() if self._over.get(at) == int(words[at])}
-        current = set(running.tolist())
-        fresh = [at for at in old.tolist() if at not in self._over][:_LOOKUPS]
-        rows = [self._judge(at, int(words[at]), int(ages[at]), current) for at in fresh]
-        return np.array([row for row in rows if row and not untraced[row[0]]], dtype=_ROW)
+        # The upper half is the future: noted since ``now_ns``. A word may have become 0 meanwhile.
+        old = np.flatnonzero((ages >= threshold_ns) & (ages <= mask >> np.uint64(1)) & (words != 0))
+        found = zip(ages[old].tolist(), places[old].tolist(), words[old].tolist(), strict=True)
+        return sorted(found, reverse=True)
 
     def _judge(
         self, at: int, word: int, age_ns: int, running: set[int]
