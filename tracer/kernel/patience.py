@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 __all__ = ["Patience"]
@@ -25,36 +26,35 @@ class Patience(Generic[_Answer]):
     def __init__(self, question: Callable[[], _Answer], seconds: float) -> None:
         self._question = question
         self._seconds = seconds
-        self._asked = threading.Semaphore(0)
-        self._answered = threading.Event()
+        # Of C, unlike the rest of threading: a question costs two wake-ups and little else.
+        self._asked: SimpleQueue[bool] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[_Answer | None, Exception | None]] = SimpleQueue()
         self._busy = False
         self._stopped = False
-        self._answer: _Answer | None = None
-        self._error: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def ask(self) -> _Answer | None:
         """Return the answer, or None when it didn't come in time. What ``question`` raises is raised here."""
         if self._thread is None:
             self._start()
-        if self._busy:
-            # A late answer is about a moment long past.
-            if not self._answered.is_set():
-                return None
-            self._busy = False
-        self._answered.clear()
-        self._asked.release()
-        self._busy = not self._answered.wait(self._seconds)
-        if self._busy:
+        try:
+            if self._busy:
+                # A late answer is about a moment long past.
+                self._answers.get_nowait()
+            self._busy = True
+            self._asked.put(True)
+            answer, error = self._answers.get(timeout=self._seconds)
+        except Empty:
             return None
-        if self._error is not None:
-            raise self._error
-        return self._answer
+        self._busy = False
+        if error is not None:
+            raise error
+        return answer
 
     def close(self) -> None:
         """End the thread; one that is stuck ends when the kernel lets it go."""
         self._stopped = True
-        self._asked.release()
+        self._asked.put(False)
         if self._thread is not None:
             self._thread.join(self._seconds)
 
@@ -67,13 +67,8 @@ class Patience(Generic[_Answer]):
             threading.stack_size(before)
 
     def _run(self) -> None:
-        while True:
-            self._asked.acquire()
-            if self._stopped:
-                return
-            self._answer, self._error = None, None
+        while self._asked.get() and not self._stopped:
             try:
-                self._answer = self._question()
+                self._answers.put((self._question(), None))
             except Exception as error:  # raised again where the answer is waited for
-                self._error = error
-            self._answered.set()
+                self._answers.put((None, error))

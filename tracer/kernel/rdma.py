@@ -92,6 +92,10 @@ class RdmaPorts:
         # Joined as bytes: numpy's concatenate compares the types field by field, every time.
         return np.frombuffer(b"".join([row.tobytes() for row in rows]), PORT), losses
 
+    def absent(self) -> bool:
+        """Tell whether there is no device, and was none: a read then asks no device for anything."""
+        return not self._ports and not _names(self._root)
+
     def _present(self) -> dict[tuple[str, str], int]:
         """Return the inode of every port's folder: a port that was made anew has another one."""
         found = {}
