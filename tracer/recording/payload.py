@@ -53,6 +53,7 @@ def _unpack(data: bytes | memoryview) -> Any:
     containers = 0
 
     # msgpack caps each container but not how many there are: 1 MiB of empty maps would be 64 MiB of dicts.
+    # Each takes a byte and more, so that a short description can't have too many.
     def counted(container: Any) -> Any:
         nonlocal containers
         containers += 1
@@ -60,13 +61,14 @@ def _unpack(data: bytes | memoryview) -> Any:
             raise RecordingError("a frame's description has too many parts.")
         return container
 
+    hook = counted if len(data) > _MAX_CONTAINERS else None
     try:
         return msgpack.unpackb(
             data,
             raw=False,
             strict_map_key=True,
-            object_hook=counted,
-            list_hook=counted,
+            object_hook=hook,
+            list_hook=hook,
             max_str_len=len(data),
             max_bin_len=len(data),
             max_array_len=_MAX_ITEMS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,11 @@ def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[byt
     name = f"{window.probe}.{window.table}"
     if window.rows.ndim != 1:
         raise ValueError(f"{name}: rows have shape {window.rows.shape}, not (n,)")
-    columns = [encode_column(_at(window.rows, path)) for path, _ in leaves(window.rows.dtype)]
+    paths = _paths(window.rows.dtype)
+    if len(window.rows):
+        columns = [encode_column(_at(window.rows, path)) for path in paths]
+    else:
+        columns = [([], b"")] * len(paths)
     description = {
         "probe": window.probe,
         "table": window.table,
@@ -66,6 +71,11 @@ def decode_window(
         description["losses"],
     )
     return window, data
+
+
+@lru_cache(MAX_LAYOUTS)
+def _paths(dtype: np.dtype) -> list[Path]:
+    return [path for path, _ in leaves(dtype)]
 
 
 def _fill(rows: np.ndarray, forms: object, data: memoryview) -> memoryview:
