@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,54 +38,47 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
     Interrupt time inside a stay that lies only partly in the interval is shared in proportion.
     ``skip_pid`` leaves a task out: the one that waited, whose own stay may have begun.
     """
-    size = len(cpu["stays"])
-    order = (int(cpu["switches"]) - np.arange(size - 1, -1, -1)) % size
-    stays = cpu["stays"][order]
-    stays = stays[stays["started_ns"] > 0]
-    if not stays.size:
-        return Holders()
-    started = stays["started_ns"].astype("i8")
-    ended = np.append(started[1:], max(end_ns, started[-1]))
-    overlap = np.maximum(np.minimum(ended, end_ns) - np.maximum(started, start_ns), 0)
-    share = overlap / np.maximum(ended - started, 1)
-    # The log may have been copied while it was written to: no part is longer than what holds it.
-    softirq = np.minimum(_inside(stays["softirq_ns"], cpu["softirq_ns"]) * share, overlap)
-    hardirq = np.minimum(_inside(stays["hardirq_ns"], cpu["hardirq_ns"]) * share, overlap - softirq)
-    own = overlap - softirq - hardirq
-    ours = stays["pid"] != skip_pid
-    busy = ours & (stays["pid"] != 0)
-    pids, which = np.unique(stays["pid"][busy], return_inverse=True)
-    per_task = np.bincount(which, weights=own[busy], minlength=len(pids))
+    stays, newest = cpu["stays"], int(cpu["switches"])
+    # Plain numbers: for so few, numpy takes longer than Python.
+    times = [stays[name].tolist() for name in ("started_ns", "softirq_ns", "hardirq_ns", "pid")]
+    ended, softirq_then, hardirq_then = end_ns, int(cpu["softirq_ns"]), int(cpu["hardirq_ns"])
+    own: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    idle_ns = softirq_ns = hardirq_ns = covered_ns = 0
+    for place in range(newest, newest - len(stays), -1):
+        at = place % len(stays)
+        started, softirq_at_start, hardirq_at_start, pid = (column[at] for column in times)
+        if not started:
+            continue
+        latest.setdefault(pid, at)
+        overlap = max(min(ended, end_ns) - max(started, start_ns), 0)
+        if overlap and pid != skip_pid:
+            # The log may have been copied while it was written to: no part is longer than what holds it.
+            softirq = min(max(softirq_then - softirq_at_start, 0) * overlap // (ended - started), overlap)
+            hardirq = max(hardirq_then - hardirq_at_start, 0) * overlap // (ended - started)
+            hardirq = min(hardirq, overlap - softirq)
+            softirq_ns, hardirq_ns, covered_ns = softirq_ns + softirq, hardirq_ns + hardirq, covered_ns + overlap
+            if pid:
+                own[pid] = own.get(pid, 0) + overlap - softirq - hardirq
+            else:
+                idle_ns += overlap - softirq - hardirq
+        ended, softirq_then, hardirq_then = started, softirq_at_start, hardirq_at_start
     found = Holders(
-        task_ns=int(own[busy].sum()),
-        idle_ns=int(own[ours & (stays["pid"] == 0)].sum()),
-        softirq_ns=int(softirq[ours].sum()),
-        hardirq_ns=int(hardirq[ours].sum()),
-        covered_ns=int(overlap[ours].sum()),
-        tasks=int((per_task > 0).sum()),
+        task_ns=sum(own.values()),
+        idle_ns=idle_ns,
+        softirq_ns=softirq_ns,
+        hardirq_ns=hardirq_ns,
+        covered_ns=covered_ns,
+        tasks=sum(ns > 0 for ns in own.values()),
     )
-    if not per_task.any():
+    if not found.tasks:
         return found
-    longest = stays[stays["pid"] == pids[int(per_task.argmax())]][-1]
-    return Holders(
-        **{
-            **found.__dict__,
-            "pid": int(longest["pid"]),
-            "tgid": int(longest["tgid"]),
-            "comm": bytes(longest["comm"]),
-            "holder_ns": int(per_task.max()),
-        }
-    )
+    pid = max(own, key=lambda pid: (own[pid], -pid))
+    longest = stays[latest[pid]]
+    return replace(found, pid=pid, tgid=int(longest["tgid"]), comm=bytes(longest["comm"]), holder_ns=own[pid])
 
 
 def fitted(path: bytes) -> bytes:
     """Shorten a cgroup's path to the column's width, from the front."""
     width = np.dtype(CGROUP).itemsize
     return path if len(path) <= width else b"..." + path[3 - width :]
-
-
-def _inside(at_start: np.ndarray, now: int) -> np.ndarray:
-    """Interrupt time inside each stay: from the cumulated time at its start to that at the next one's."""
-    following = np.append(at_start[1:], now).astype("i8")
-    inside: np.ndarray = np.maximum(following - at_start.astype("i8"), 0)
-    return inside
