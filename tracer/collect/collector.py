@@ -43,6 +43,13 @@ class Collector:
         self._names = names
         self._maps = {name: Snapshots(session.array(name), _used(session, name)) for name in _tabled(session)}
         self._polled = {probe.name: _polled(session, probe, dict(settings or {})) for probe in session.probes}
+        self._nothing = {
+            (probe.name, table.name): _empty(probe, table, names)
+            for probe in session.probes
+            for table in probe.tables
+            if isinstance(table, Events)
+        }
+        self._lost = {loss: 0 for probe in session.probes for loss in probe.losses}
         # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
         for _ in session.events():
             pass
@@ -51,10 +58,17 @@ class Collector:
         for polled in self._polled.values():
             if polled:
                 polled.read(time.monotonic_ns())
+        for probe in session.probes:
+            self._losses(probe)
         self._start_ns = time.monotonic_ns()
 
-    def collect(self) -> list[Window]:
-        """Return the windows of the interval that ends now, one per table of every probe."""
+    def collect(self, *, complete: bool = False) -> list[Window]:
+        """Return the windows of the interval that ends now, one per table of every probe.
+
+        ``complete`` includes what is not read every time (skipped runs of programs).
+        """
+        if complete:
+            self._tell_readers("complete")
         for snapshots in self._maps.values():
             snapshots.take()
         events = self._events()
@@ -65,16 +79,19 @@ class Collector:
 
     def pause(self) -> None:
         """Let readers end what must not last a whole long interval (the kernel's accounting)."""
-        for polled in self._polled.values():
-            pause = getattr(polled, "pause", None)
-            if pause:
-                pause(time.monotonic_ns())
+        self._tell_readers("pause", time.monotonic_ns())
 
     def close(self) -> None:
         """Close readers and sources; the session is the caller's."""
         for polled in self._polled.values():
             if polled:
                 polled.close()
+
+    def _tell_readers(self, what: str, *arguments: int) -> None:
+        for polled in self._polled.values():
+            method = getattr(polled, what, None)
+            if method:
+                method(*arguments)
 
     def _windows(self, probe: Probe, events: _Events, end_ns: int) -> list[Window]:
         polled = self._polled[probe.name]
@@ -99,9 +116,8 @@ class Collector:
         losses: Mapping[str, int],
     ) -> Window:
         if isinstance(table, Events):
-            rows, untold = events.get((probe.name, table.name), (None, 0))
-            if rows is None:
-                rows = _empty(probe, table, self._names)
+            key = (probe.name, table.name)
+            rows, untold = events.get(key) or (self._nothing[key], 0)
             losses = {**losses, "suppressed": losses.get("suppressed", 0) + untold} if table.rank else losses
             return Window(probe.name, table.name, self._start_ns, end_ns, rows, losses)
         snapshots = self._maps[table.map]
@@ -124,11 +140,14 @@ class Collector:
         return found
 
     def _losses(self, probe: Probe) -> dict[str, int]:
+        """Return what the probe missed since the last call, by reason."""
         losses: dict[str, int] = {}
         for loss in probe.losses:
-            snapshots = self._maps[loss.map]
-            before, after = (member(rows, loss.field) for rows in (snapshots.before, snapshots.after))
-            losses[loss.reason] = losses.get(loss.reason, 0) + int((after - before).sum(dtype="u8"))
+            total = int(member(self._maps[loss.map].after, loss.field).sum())
+            # As a sum of u64 counters, any of which may wrap.
+            more = (total - self._lost[loss]) & 0xFFFFFFFFFFFFFFFF
+            self._lost[loss] = total
+            losses[loss.reason] = losses.get(loss.reason, 0) + more
         return losses
 
 

@@ -106,9 +106,12 @@ class Trace:
         """Return how long the current interval still lasts; 0 when it is due."""
         return max(0.0, (self._due_ns - time.monotonic_ns()) / 1e9)
 
-    def collect(self) -> list[Window]:
-        """End the current interval now. Intervals that were slept through are not caught up."""
-        windows = self._collector.collect()
+    def collect(self, *, complete: bool = False) -> list[Window]:
+        """End the current interval now. Intervals that were slept through are not caught up.
+
+        ``complete`` includes what is not read every time.
+        """
+        windows = self._collector.collect(complete=complete)
         interval_ns = self.request.interval_ns
         late = max(0, time.monotonic_ns() - self._due_ns) // interval_ns
         self._due_ns += (1 + late) * interval_ns

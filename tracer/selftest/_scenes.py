@@ -76,5 +76,5 @@ def _play(actors: Mapping[str, Workload]) -> dict[str, dict[str, Any]]:
 def _boundary(trace: Trace) -> tuple[dict[tuple[str, str], Window], tuple[Counts, Counts]]:
     """End the window, with the kernel's counts on both sides of the moment."""
     first = read_counts()
-    windows = trace.collect()
+    windows = trace.collect(complete=True)
     return {(window.probe, window.table): window for window in windows}, (first, read_counts())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -29,6 +28,8 @@ _ROW = np.dtype(
 )
 
 _SAMPLE_EVERY_NS = 60_000_000_000
+#: Misses are rare; asking the kernel about every program takes longer than the rest of this module.
+_MISSES_EVERY_NS = 10_000_000_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -39,6 +40,10 @@ class Reader:
         self._session = session
         self._cpu_ns = time.process_time_ns()
         self._costs = session.costs()
+        self._quiet = np.zeros(len(self._costs) + 1, dtype=_ROW)
+        self._quiet["program"] = [*(program.encode() for program in self._costs), b"agent"]
+        self._next_misses_ns = 0
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._sampling_since_ns = 0
         self._next_sample_ns = 0
         self._sampled_ns = 0
@@ -47,24 +52,25 @@ class Reader:
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the table ``cost``; run times only if the accounting was on in this interval."""
         sampled_ns = self._stop(now_ns)
-        costs = self._session.costs()
-        rows = np.zeros(len(costs) + 1, dtype=_ROW)
-        for row, (program, after) in zip(rows, costs.items(), strict=False):
-            before = self._costs[program]
-            run_ns, run_count, misses = (new - old for new, old in zip(after, before, strict=True))
-            row["program"], row["recursion_misses"] = program.encode(), max(misses, 0)
-            if sampled_ns:
-                row["run_count"], row["run_ns"], row["sampled_ns"] = max(run_count, 0), max(run_ns, 0), sampled_ns
-        self._costs = costs
+        rows = self._quiet.copy()
+        misses = 0
+        if sampled_ns or now_ns >= self._next_misses_ns:
+            self._next_misses_ns = now_ns + _MISSES_EVERY_NS
+            misses = self._count(rows, sampled_ns)
         cpu_ns = time.process_time_ns()
-        rows[-1]["program"], rows[-1]["cpu_ns"] = b"agent", cpu_ns - self._cpu_ns
-        rows[-1]["resident_bytes"] = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE
-        rows[-1]["map_bytes"] = self._session.map_bytes
+        agent = rows[-1]
+        agent["cpu_ns"] = cpu_ns - self._cpu_ns
+        agent["resident_bytes"] = int(os.pread(self._statm, 256, 0).split()[1]) * _PAGE
+        agent["map_bytes"] = self._session.map_bytes
         self._cpu_ns = cpu_ns
         if now_ns >= self._next_sample_ns:
             self._start(now_ns)
         # Events that the kernel did not show to a program because it was running on that CPU already.
-        return {"cost": (rows, {"recursion_misses": int(rows["recursion_misses"].sum())})}
+        return {"cost": (rows, {"recursion_misses": misses})}
+
+    def complete(self) -> None:
+        """Let the next read tell everything up to then, misses included."""
+        self._next_misses_ns = 0
 
     def pause(self, now_ns: int) -> None:
         """End the sample early: no interval needs more than a second of it."""
@@ -75,6 +81,21 @@ class Reader:
 
     def close(self) -> None:
         self.pause(time.monotonic_ns())
+        os.close(self._statm)
+
+    def _count(self, rows: np.ndarray, sampled_ns: int) -> int:
+        """Fill in what each program counted since the last time; return the sum of the misses."""
+        costs = self._session.costs()
+        total = 0
+        for row, (program, after) in zip(rows, costs.items(), strict=False):
+            before = self._costs[program]
+            run_ns, run_count, misses = (max(new - old, 0) for new, old in zip(after, before, strict=True))
+            row["recursion_misses"] = misses
+            total += misses
+            if sampled_ns:
+                row["run_count"], row["run_ns"], row["sampled_ns"] = run_count, run_ns, sampled_ns
+        self._costs = costs
+        return total
 
     def _start(self, now_ns: int) -> None:
         self._next_sample_ns = now_ns + _SAMPLE_EVERY_NS
