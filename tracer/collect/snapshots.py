@@ -19,23 +19,24 @@ class Snapshots:
 
     def __init__(self, live: np.ndarray, used: str = "") -> None:
         self._live = live
-        self._used = used
+        self._used = live[used] if used else None
         self.before = np.zeros_like(live)
         self.after = np.zeros_like(live)
         self.start_ns = self.end_ns = time.monotonic_ns()
-        self.rows: npt.NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.rows: npt.NDArray[np.intp] = np.arange(0 if used else len(live))
 
     def take(self) -> None:
         """Copy the live rows; what was ``after`` becomes ``before``."""
         self.before, self.after = self.after, self.before
         self.start_ns = self.end_ns
-        if self._used:
-            # Rows are given out for good, so each stays in every later snapshot.
-            self.rows = np.flatnonzero(self._live[self._used])
-            self.after[self.rows] = self._live[self.rows]
+        # As bytes: numpy copies structs member by member.
+        live, after = _bytes(self._live), _bytes(self.after)
+        if self._used is None:
+            np.copyto(after, live)
         else:
-            self.rows = np.arange(len(self._live))
-            np.copyto(self.after, self._live)
+            # Rows are given out for good, so each stays in every later snapshot.
+            self.rows = np.flatnonzero(self._used)
+            after[self.rows] = live[self.rows]
         self.end_ns = time.monotonic_ns()
 
 
@@ -44,3 +45,7 @@ def member(rows: np.ndarray, path: str) -> np.ndarray:
     for name in path.split("."):
         rows = rows[name]
     return rows
+
+
+def _bytes(rows: np.ndarray) -> np.ndarray:
+    return rows.view(f"V{rows.dtype.itemsize}")

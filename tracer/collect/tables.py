@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,19 @@ _Index = npt.NDArray[np.intp]
 
 def table_dtype(table: Table, shape: MapShape) -> np.dtype:
     """Return the rows' layout: axes, keys, counters and gauges, then a histogram's sum and slots."""
-    fields: list[Any] = [(name, "u4") for name in table.by if name]
-    fields += [(name, shape.dtype[name]) for name in table.keys]
-    fields += [(_column(path), "u8") for path in table.counters]
-    fields += [(_column(path), "u8") for path in table.gauges]
-    if table.histogram:
+    keys = [(name, shape.dtype[name]) for name in table.keys]
+    counters = [_column(path) for path in (*table.counters, *table.gauges)]
+    return _dtype(tuple(filter(None, table.by)), tuple(keys), tuple(counters), bool(table.histogram))
+
+
+# The same object every time: numpy compares the fields of others one by one.
+@lru_cache
+def _dtype(
+    axes: tuple[str, ...], keys: tuple[tuple[str, np.dtype], ...], counters: tuple[str, ...], histogram: bool
+) -> np.dtype:
+    fields: list[Any] = [(name, "u4") for name in axes]
+    fields += [*keys, *((name, "u8") for name in counters)]
+    if histogram:
         fields += [("sum", "u8"), ("slots", "u4", (SLOTS,))]
     return np.dtype(fields)
 
@@ -35,9 +44,13 @@ def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarra
     """
     chosen = _changed(table, snapshots)
     rows = np.zeros(len(chosen), dtype=table_dtype(table, shape))
-    for name, index in zip(table.by, np.unravel_index(chosen, [size for _, size in shape.axes]), strict=True):
+    if not len(chosen):
+        return rows
+    place = chosen
+    for name, (_, size) in zip(reversed(table.by), reversed(shape.axes), strict=True):
         if name:
-            rows[name] = index
+            rows[name] = place % size
+        place = place // size
     for name in (*table.keys, *table.gauges):
         rows[_column(name)] = member(snapshots.after, name)[chosen]
     fresh = _given_to_another(table, snapshots, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,9 @@ def place_rows(
     for name in counters:
         changed |= before[name] != after[name]
     chosen = np.flatnonzero(changed)
-    fields: list[Any] = [("cpu", "u4"), *((name, after.dtype[name]) for name in keys)]
-    fields += [(name, "u8") for name in (*counters, *gauges)]
-    rows = np.zeros(len(chosen), dtype=[*fields, ("sum", "u8"), ("slots", "u4", (SLOTS,))])
+    rows = np.zeros(len(chosen), dtype=_dtype(after.dtype, keys, (*counters, *gauges)))
+    if not len(chosen):
+        return rows
     rows["cpu"] = chosen // per_cpu
     for name in (*keys, *gauges):
         rows[name] = after[name][chosen]
@@ -43,3 +44,11 @@ def place_rows(
     for name in ("sum", "slots"):
         rows[name] = after[histogram][name][chosen] - before[histogram][name][chosen]
     return rows
+
+
+# The same object every time: numpy compares the fields of others one by one.
+@lru_cache
+def _dtype(row: np.dtype, keys: tuple[str, ...], numbers: tuple[str, ...]) -> np.dtype:
+    fields: list[Any] = [("cpu", "u4"), *((name, row[name]) for name in keys)]
+    fields += [(name, "u8") for name in numbers]
+    return np.dtype([*fields, ("sum", "u8"), ("slots", "u4", (SLOTS,))])
