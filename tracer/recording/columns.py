@@ -28,7 +28,7 @@ def encode_column(values: _Array) -> tuple[list[int], bytes]:
     if not values.nbytes:
         return [], b""  # S0, of which numpy's copies are S1
     dtype = values.dtype.newbyteorder("<")
-    column = np.ascontiguousarray(values).astype(dtype, copy=False)
+    column = values.astype(dtype, order="C", copy=False)
     if dtype.kind in "ui" and column.size >= _WIDE * max(1, len(column)):
         sparse = _encode_sparse(column.reshape(-1))
         if sparse is not None:
@@ -67,7 +67,8 @@ def decode_column(form: list[int], data: memoryview, target: _Array) -> None:
 def _encode_sparse(flat: _Array) -> tuple[list[int], bytes] | None:
     positions = np.flatnonzero(flat != 0)  # three times as fast as without the comparison
     values = flat[positions]
-    distances = np.diff(positions, prepend=-1)
+    distances = positions + 1  # from position -1
+    distances[1:] -= distances[:-1].copy()
     distance_width = _width(distances)
     # A negative value keeps its full width: only zeros are ever put back in front.
     value_width = flat.itemsize if flat.dtype.kind == "i" and values.size and values.min() < 0 else _width(values)
@@ -100,7 +101,7 @@ def _fill(target: _Array, distances: _Array, values: _Array) -> None:
 def _planes(column: _Array) -> bytes:
     if column.dtype.kind == "S" or column.itemsize <= 1:
         return column.tobytes()
-    values: npt.NDArray[np.uint8] = np.ascontiguousarray(column).reshape(-1).view(np.uint8)
+    values: npt.NDArray[np.uint8] = column.reshape(-1).view(np.uint8)
     planes: npt.NDArray[np.uint8] = values.reshape(-1, column.itemsize).T
     return planes.tobytes()
 

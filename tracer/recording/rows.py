@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,11 +28,7 @@ def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[byt
     name = f"{window.probe}.{window.table}"
     if window.rows.ndim != 1:
         raise ValueError(f"{name}: rows have shape {window.rows.shape}, not (n,)")
-    paths = _paths(window.rows.dtype)
-    if len(window.rows):
-        columns = [encode_column(_at(window.rows, path)) for path in paths]
-    else:
-        columns = [([], b"")] * len(paths)
+    forms, data = _encode(window.rows)
     description = {
         "probe": window.probe,
         "table": window.table,
@@ -39,13 +37,13 @@ def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[byt
         "losses": {reason: int(number) for reason, number in window.losses.items()},
         "layout": layout,
         "rows": len(window.rows),
-        "columns": [form for form, _ in columns],
+        "columns": forms,
     }
     try:
         _check(description)
     except RecordingError as error:
         raise ValueError(f"{name}: {error.message}") from None
-    return description, [data for _, data in columns]
+    return description, data
 
 
 def decode_window(
@@ -73,9 +71,53 @@ def decode_window(
     return window, data
 
 
+def _encode(rows: np.ndarray) -> tuple[list[list[int]], list[bytes]]:
+    """Return the form of every column, and the bytes of all columns."""
+    if not len(rows):
+        return [[]] * _columns(rows.dtype), []
+    forms: list[list[int]] = []
+    data: list[bytes] = []
+    octets = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
+    for part in _parts(rows.dtype):
+        if isinstance(part, _Numbers):
+            forms += [[] for _ in range(part.columns)]
+            data.append(octets[:, part.start : part.end].T.tobytes())
+        else:
+            form, column = encode_column(_at(rows, part))
+            forms.append(form)
+            data.append(column)
+    return forms, data
+
+
 @lru_cache(MAX_LAYOUTS)
-def _paths(dtype: np.dtype) -> list[Path]:
-    return [path for path, _ in leaves(dtype)]
+def _columns(dtype: np.dtype) -> int:
+    return sum(1 for _ in leaves(dtype))
+
+
+@dataclass
+class _Numbers:
+    """Columns of one number per row that lie side by side: their byte planes do so, too, and are made at once."""
+
+    start: int
+    end: int
+    columns: int
+
+
+@lru_cache(MAX_LAYOUTS)
+def _parts(dtype: np.dtype) -> list[_Numbers | Path]:
+    fields: Mapping[str, Any] = dtype.fields or {}
+    parts: list[_Numbers | Path] = []
+    for path, leaf in leaves(dtype):
+        field, start, *_ = fields[path[0]]
+        if field.subdtype or field.names or leaf.kind == "S" or leaf.str[0] == ">":
+            parts.append(path)
+            continue
+        last = parts[-1] if parts else None
+        if isinstance(last, _Numbers) and last.end == start:
+            last.end, last.columns = start + leaf.itemsize, last.columns + 1
+        else:
+            parts.append(_Numbers(start, start + leaf.itemsize, 1))
+    return parts
 
 
 def _fill(rows: np.ndarray, forms: object, data: memoryview) -> memoryview:
