@@ -49,7 +49,7 @@ class Collector:
             for table in probe.tables
             if isinstance(table, Events)
         }
-        self._lost = {loss: 0 for probe in session.probes for loss in probe.losses}
+        self._lost = {probe.name: [0] * len(probe.losses) for probe in session.probes}
         # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
         for _ in session.events():
             pass
@@ -141,13 +141,12 @@ class Collector:
 
     def _losses(self, probe: Probe) -> dict[str, int]:
         """Return what the probe missed since the last call, by reason."""
+        totals = [int(member(self._maps[loss.map].after, loss.field).sum()) for loss in probe.losses]
         losses: dict[str, int] = {}
-        for loss in probe.losses:
-            total = int(member(self._maps[loss.map].after, loss.field).sum())
-            # As a sum of u64 counters, any of which may wrap.
-            more = (total - self._lost[loss]) & 0xFFFFFFFFFFFFFFFF
-            self._lost[loss] = total
-            losses[loss.reason] = losses.get(loss.reason, 0) + more
+        for loss, total, before in zip(probe.losses, totals, self._lost[probe.name], strict=True):
+            # The counters have 64 bits, and so has their sum: both may wrap.
+            losses[loss.reason] = losses.get(loss.reason, 0) + ((total - before) & 0xFFFFFFFFFFFFFFFF)
+        self._lost[probe.name] = totals
         return losses
 
 

@@ -18,25 +18,25 @@ class Snapshots:
     """
 
     def __init__(self, live: np.ndarray, used: str = "") -> None:
-        self._live = live
         self._used = live[used] if used else None
         self.before = np.zeros_like(live)
         self.after = np.zeros_like(live)
+        # As bytes: numpy copies structs member by member.
+        self._live, self._copy, self._older = (_bytes(rows) for rows in (live, self.after, self.before))
         self.start_ns = self.end_ns = time.monotonic_ns()
         self.rows: npt.NDArray[np.intp] = np.arange(0 if used else len(live))
 
     def take(self) -> None:
         """Copy the live rows; what was ``after`` becomes ``before``."""
         self.before, self.after = self.after, self.before
+        self._copy, self._older = self._older, self._copy
         self.start_ns = self.end_ns
-        # As bytes: numpy copies structs member by member.
-        live, after = _bytes(self._live), _bytes(self.after)
         if self._used is None:
-            np.copyto(after, live)
+            np.copyto(self._copy, self._live)
         else:
             # Rows are given out for good, so each stays in every later snapshot.
             self.rows = np.flatnonzero(self._used)
-            after[self.rows] = live[self.rows]
+            self._copy[self.rows] = self._live[self.rows]
         self.end_ns = time.monotonic_ns()
 
 
