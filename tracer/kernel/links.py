@@ -49,6 +49,9 @@ _GAUGES = [
 LINK = np.dtype([*_GAUGES, ("carrier_changes", "<u8"), *((column, "<u8") for column in COUNTERS)])
 _NAMES = [name for name, _ in _GAUGES]
 _MEMBERS = list(STATS.names or ())
+# Where in the totals each counter of LINK is, in LINK's order; the changes of the carrier come last in the totals.
+_PLACES = [-1, *(_MEMBERS.index(member) for member in COUNTERS.values())]
+_FIRST_COUNTER = LINK.itemsize - 8 * len(_PLACES)
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,9 @@ def difference(before: Moment, after: Moment) -> tuple[np.ndarray, dict[str, int
     back = (counted.view(np.int64) < 0).any(axis=1)
     counted = counted[~back]
     rows = after.rows[same][~back]
-    rows["carrier_changes"] = counted[:, -1]
-    for column, member in COUNTERS.items():
-        rows[column] = counted[:, _MEMBERS.index(member)]
+    # All counters at once: they are the end of a row.
+    octets = rows.view(np.uint8).reshape(len(rows), LINK.itemsize)
+    octets[:, _FIRST_COUNTER:] = counted[:, _PLACES].astype("<u8", order="C").view(np.uint8)
     shared = int(same.sum())
     return rows, {
         "reset": int(back.sum()),
