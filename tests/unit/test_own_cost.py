@@ -1,0 +1,68 @@
+"""Our programs' costs: run times while the kernel accounts for them, skipped runs now and then and on request."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tracer.kernel.readers import own_cost
+from tracer.probes.agent import PROBE
+
+SECOND = 10**9
+
+
+class Kernel:
+    """The accounting of two programs."""
+
+    def __init__(self) -> None:
+        self.counts = {"on_a": (0, 0, 0), "on_b": (0, 0, 0)}
+        self.asked = 0
+
+    def costs(self) -> dict[str, tuple[int, int, int]]:
+        self.asked += 1
+        return dict(self.counts)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    def refuse() -> int:
+        raise OSError
+
+    monkeypatch.setattr(own_cost.syscalls, "enable_stats", refuse)
+    return Kernel()
+
+
+def misses(reader: own_cost.Reader, now_ns: int) -> tuple[list[int], int]:
+    rows, losses = reader.read(now_ns)["cost"]
+    assert rows["program"].tolist() == [b"on_a", b"on_b", b"agent"]
+    assert not rows["sampled_ns"].any() and rows["resident_bytes"][2] > 0
+    return rows["recursion_misses"].tolist(), losses["recursion_misses"]
+
+
+def test_no_skipped_run_is_lost_between_two_questions(kernel):
+    session: Any = SimpleNamespace(costs=kernel.costs, map_bytes=0)
+    reader = own_cost.Reader(session, PROBE)
+    reader.read(0)
+    asked = kernel.asked
+    kernel.counts["on_b"] = (0, 0, 3)
+    told = [misses(reader, second * SECOND) for second in range(1, 11)]
+    assert told == [([0, 0, 0], 0)] * 9 + [([0, 3, 0], 3)]
+    assert kernel.asked == asked + 1
+    kernel.counts["on_a"] = (0, 0, 2)
+    reader.complete()
+    assert misses(reader, 11 * SECOND) == ([2, 0, 0], 2)
+    reader.close()
+
+
+def test_run_times_are_told_for_the_time_of_the_accounting(kernel, monkeypatch):
+    monkeypatch.setattr(own_cost.syscalls, "enable_stats", lambda: os.open(os.devnull, os.O_RDONLY))
+    session: Any = SimpleNamespace(costs=kernel.costs, map_bytes=0)
+    reader = own_cost.Reader(session, PROBE)
+    reader.read(0)
+    kernel.counts["on_a"] = (500, 7, 0)
+    rows = reader.read(SECOND)["cost"][0]
+    assert rows[["run_count", "run_ns", "sampled_ns"]][0].tolist() == (7, 500, SECOND)
+    reader.close()
