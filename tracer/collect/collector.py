@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tracer.collect.snapshots import Snapshots, member
+from tracer.collect.snapshots import Snapshots
 from tracer.collect.tables import table_rows
 from tracer.kernel.session import Session
 from tracer.probe import Events, Probe, Table
@@ -141,7 +141,7 @@ class Collector:
 
     def _losses(self, probe: Probe) -> dict[str, int]:
         """Return what the probe missed since the last call, by reason."""
-        totals = [int(member(self._maps[loss.map].after, loss.field).sum()) for loss in probe.losses]
+        totals = [self._maps[loss.map].total(loss.field) for loss in probe.losses]
         losses: dict[str, int] = {}
         for loss, total, before in zip(probe.losses, totals, self._lost[probe.name], strict=True):
             # The counters have 64 bits, and so has their sum: both may wrap.

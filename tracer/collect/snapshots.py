@@ -39,6 +39,11 @@ class Snapshots:
             self._copy[self.rows] = self._live[self.rows]
         self.end_ns = time.monotonic_ns()
 
+    def total(self, path: str) -> int:
+        """Return the sum of a counter in ``after``, modulo its width."""
+        counts = member(self.after, path)
+        return int((counts if self._used is None else counts[self.rows]).sum())
+
 
 def member(rows: np.ndarray, path: str) -> np.ndarray:
     """Return a member that may lie in an embedded struct: ``"limit.suppressed"``."""
