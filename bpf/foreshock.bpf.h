@@ -66,10 +66,7 @@ helper u32 top_bit(u64 value)
 	return bit + (value >> 1);
 }
 
-/*
- * The slot of a value: a guess from its top four bits, which is at most two too low. Compared without branches, by
- * the sign of a difference: whether a value lies above an edge is a coin toss, and would be mispredicted like one.
- */
+/* The slot of a value: a guess from its top four bits, which is at most two too low. */
 helper u64 hist_slot(struct hist_edges *edges, u64 value)
 {
 	u64 slot;
@@ -81,10 +78,12 @@ helper u64 hist_slot(struct hist_edges *edges, u64 value)
 	/* Past the last edge (128 s, below 2^37) there is nothing to tell apart; and no shift can overflow below. */
 	if (bit > 40)
 		return HIST_SLOTS - 1;
-	slot = edges->guess[((bit << 3) | ((value << 3 >> bit) & 7)) & (HIST_GUESSES - 1)] & (HIST_EDGES - 1);
-	slot += (edges->edge_ns[slot] - value) >> 63;
-	slot &= HIST_EDGES - 1;
-	return slot + ((edges->edge_ns[slot] - value) >> 63);
+	slot = edges->guess[((bit << 3) | ((value << 3 >> bit) & 7)) & (HIST_GUESSES - 1)];
+	if (slot < HIST_SLOTS - 1 && value > edges->edge_ns[slot])
+		slot++;
+	if (slot < HIST_SLOTS - 1 && value > edges->edge_ns[slot])
+		slot++;
+	return slot;
 }
 
 /* The same with the table looked up; callers compare with HIST_SLOTS, for the verifier. */

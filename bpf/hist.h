@@ -18,14 +18,10 @@ struct hist {
 	u32 slots[HIST_SLOTS];
 };
 
-/*
- * Where a value can lie, by its top four bits; computed by tracer/histogram.py before any program runs. Edges are
- * padded with 2^63 - 1 from the last slot on, so that a slot can be masked instead of checked.
- */
+/* Where a value can lie, by its top four bits: computed once by the loader's parent, see tracer/histogram.py. */
 #define HIST_GUESSES 512
-#define HIST_EDGES 512
 
 struct hist_edges {
-	u64 edge_ns[HIST_EDGES];
+	u64 edge_ns[HIST_SLOTS];
 	u16 guess[HIST_GUESSES];
 };

@@ -68,8 +68,7 @@ def kernel_table() -> bytes:
     so the true slot is at most two above it.
     """
     table = np.zeros((), dtype=layout("hist", "hist_edges"))
-    table["edge_ns"] = 2**63 - 1
-    table["edge_ns"][: SLOTS - 1] = edges_ns()[:-1]
+    table["edge_ns"] = edges_ns()
     exponent, fraction = np.divmod(np.arange(table["guess"].size), 8)
     smallest = [(8 + int(f)) << int(e) >> 3 for e, f in zip(exponent, fraction, strict=True)]
     table["guess"] = slot_of(np.array(smallest, dtype=np.uint64))
