@@ -39,9 +39,9 @@ helper struct hist_edges *get_hist_edges(void)
 }
 
 /* The highest bit set, counted from 0. BPF has no instruction for it. */
-helper u32 top_bit(u64 value)
+helper u64 top_bit(u64 value)
 {
-	u32 bit = 0;
+	u64 bit = 0;
 
 	if (value >> 32) {
 		value >>= 32;
@@ -69,8 +69,7 @@ helper u32 top_bit(u64 value)
 /* The slot of a value: a guess from its top four bits, which is at most two too low. */
 helper u64 hist_slot(struct hist_edges *edges, u64 value)
 {
-	u64 slot;
-	u32 bit;
+	u64 slot, bit, index;
 
 	if (!value)
 		return 0;
@@ -78,7 +77,10 @@ helper u64 hist_slot(struct hist_edges *edges, u64 value)
 	/* Past the last edge (128 s, below 2^37) there is nothing to tell apart; and no shift can overflow below. */
 	if (bit > 40)
 		return HIST_SLOTS - 1;
-	slot = edges->guess[((bit << 3) | ((value << 3 >> bit) & 7)) & (HIST_GUESSES - 1)];
+	index = (bit << 3) | ((value << 3 >> bit) & 7);
+	keep(index);
+	slot = edges->guess[index & (HIST_GUESSES - 1)];
+	keep(slot);
 	if (slot < HIST_SLOTS - 1 && value > edges->edge_ns[slot])
 		slot++;
 	if (slot < HIST_SLOTS - 1 && value > edges->edge_ns[slot])
