@@ -70,6 +70,11 @@ class Child:
         self._words.seek(0)
         return self._words.read(_KEPT_BYTES).decode(errors="replace")
 
+    def finish(self) -> None:
+        """Let it end by itself, then give everything back."""
+        self.wait()
+        self.close()
+
     def close(self) -> None:
         """End it if it still runs."""
         assert self._process.stdin is not None

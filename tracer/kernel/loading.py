@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,18 +66,19 @@ def run_loader(
         child = take(interpreter)
     except OSError as error:
         raise LoaderError(f"can't run {interpreter}: {error.strerror}", hint=_HINT) from None
-    with child:
+    try:
         child.give(job)
+        _converse(child.channel, loaded, fill, time.monotonic() + timeout)
+    except BaseException as error:
+        loaded.close()
         try:
-            _converse(child.channel, loaded, fill, time.monotonic() + timeout)
-            child.wait()
-        except BaseException as error:
-            loaded.close()
-            if isinstance(error, TimeoutError):
-                child.close()
             if isinstance(error, (_Ended, TimeoutError, ConnectionError)):
                 raise _failure(child, error) from None
             raise
+        finally:
+            child.close()
+    # It has nothing more to say; giving back its memory takes it longer than we want to wait.
+    threading.Thread(target=child.finish, name="loader's end", daemon=True).start()
     return loaded
 
 
@@ -122,7 +124,6 @@ def _keep(message: dict[str, Any], descriptors: list[int], loaded: Loaded) -> No
 
 def _failure(child: Child, error: BaseException) -> LoaderError:
     """Say in one line why the loader ended: its own reason, and the last line of what it printed."""
-    # Its own status says more than that of being killed by us.
     status = None if isinstance(error, TimeoutError) else child.wait()
     text = "" if status is None else child.words
     if os.environ.get("FORESHOCK_DEBUG"):

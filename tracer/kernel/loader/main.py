@@ -161,9 +161,11 @@ class Loader:
             raise Refused("bcc can't be imported by {}: {}".format(sys.executable, error)) from None
         # Read by libbcc through getenv(3) when it compiles.
         os.environ["BCC_KERNEL_SOURCE"] = self.job["headers"]
+        # Once is enough: clang's own optimiser would run before bcc's, which does it all again.
+        once = ["-Xclang", "-disable-llvm-passes", "-g0"]
         flags = ["-D{}={}".format(name, value) for name, value in sorted(macros.items())]
         try:
-            return BPF(text=text.encode(), cflags=flags + ["-g0", "-Wno-macro-redefined", "-Wno-unknown-pragmas"])
+            return BPF(text=text.encode(), cflags=flags + once + ["-Wno-macro-redefined", "-Wno-unknown-pragmas"])
         except Exception as error:  # bcc raises plain Exception; the compiler's own words are on stderr
             raise Refused("bcc could not compile the programs: {}".format(error)) from None
 
