@@ -10,7 +10,6 @@ import signal
 import struct
 import sys
 import threading
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -445,9 +444,12 @@ requires_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="only
 
 @requires_two
 def test_cpus_left_out_have_no_rows() -> None:
-    with Filtered("runqueue", "softirq", "hardirq", chosen=frozenset({1})) as traced:
+    # Something of everything on the CPU that is looked at: an idle one may have nothing to show.
+    busy = "for _ in range(50):\n    spin(0.005)\n    time.sleep(0.005)"
+    with Filtered("runqueue", "softirq", "hardirq", chosen=frozenset({1})) as traced, Task(busy, cpu=1) as task:
         traced.collect()
-        time.sleep(0.5)
+        task.go()
+        task.result()
         windows = traced.collect()
     for name in ("runqueue.wait", "softirq.run", "hardirq.run", "cpustate.time"):
         assert set(windows[name].rows["cpu"].tolist()) == {1}, name
