@@ -159,7 +159,6 @@ helper void end_wait(void *task, u32 pid, u64 now, u32 cpu, struct cpu_row *row,
 	u64 word = take_wait(pid);
 	u64 wait_ns;
 
-	row->waited_ns = 0;
 	/* Left out by the user; the wait is over all the same. A word may be left from before it changed cgroups. */
 	if (row->untraced || !task_wanted(task))
 		return;
@@ -203,6 +202,7 @@ handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	u32 next_pid = read_kernel(next, u32, TASK_STRUCT__PID);
 	struct runqueue_row *waits = runqueue_row_of(cpu);
 
+	row->waited_ns = 0;
 	if (!waits)
 		return;
 	if (prev_pid) {

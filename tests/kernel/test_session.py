@@ -96,10 +96,6 @@ def _leaves_nothing_behind() -> Iterator[None]:
     """No descriptor and no child of ours outlives a test."""
     descriptors, before = sorted(os.listdir("/proc/self/fd")), leftovers()
     yield
-    # A loader that is done takes a moment to end.
-    end = time.monotonic() + 5
-    while any(thread.name == "loader's end" for thread in threading.enumerate()) and time.monotonic() < end:
-        time.sleep(0.01)
     assert sorted(os.listdir("/proc/self/fd")) == descriptors
     assert leftovers() <= before
 

@@ -11,9 +11,16 @@ import pytest
 from tracer.kernel.loader.source import assemble, programs_of
 
 
-def hook(event: str, *, everywhere: bool = False, hz: int = 0, type: str = "btf") -> dict[str, Any]:
+def hook(event: str, *, everywhere: bool = False, hz: int = 0, type: str = "btf", timed: bool = True) -> dict[str, Any]:
     tracepoints = [] if hz else [event]
-    return {"event": event, "type": type, "tracepoints": tracepoints, "hz": hz, "everywhere": everywhere}
+    return {
+        "event": event,
+        "type": type,
+        "tracepoints": tracepoints,
+        "hz": hz,
+        "everywhere": everywhere,
+        "timed": timed,
+    }
 
 
 def probe(name: str, *hooks: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +78,13 @@ def test_handlers_of_one_event_share_a_program_in_order(folder: Path) -> None:
     assert [(program.name, program.handlers) for program in programs] == [("on_a", ["one", "two"]), ("on_b", ["one"])]
     text = programs[0].text()
     assert text.index("one_on_a(ctx, now, cpu, row);") < text.index("two_on_a(ctx, now, cpu, row);")
+
+
+def test_the_clock_is_read_only_where_a_handler_asks_for_the_time() -> None:
+    (untimed,) = programs_of([probe("one", hook("a", timed=False)), probe("two", hook("a", timed=False))])
+    (timed,) = programs_of([probe("one", hook("a", timed=False)), probe("two", hook("a"))])
+    assert "bpf_ktime_get_ns" not in untimed.text()
+    assert timed.text().count("bpf_ktime_get_ns") == 1
 
 
 def test_cpus_left_out_are_skipped_but_by_handlers_that_run_everywhere() -> None:

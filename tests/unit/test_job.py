@@ -176,7 +176,7 @@ def test_the_job_is_plain_values_in_the_order_of_handlers() -> None:
     for probe in asked["probes"]:
         assert {"name", "requires", "enums", "members", "hooks"} == probe.keys()
         for hook in probe["hooks"]:
-            assert {"type", "event", "optional", "everywhere", "hz", "tracepoints", "args"} == hook.keys()
+            assert {"type", "event", "optional", "everywhere", "hz", "timed", "tracepoints", "args"} == hook.keys()
             assert bool(hook["tracepoints"]) != bool(hook["hz"])
 
 

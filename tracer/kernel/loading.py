@@ -45,9 +45,12 @@ class Loaded:
     refused: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[str, str]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    ending: threading.Thread | None = None
 
     def close(self) -> None:
         """Detach and free everything that is still held here."""
+        if self.ending:
+            self.ending.join()
         for descriptor in (*self.links, *self.programs.values(), *self.maps.values()):
             os.close(descriptor)
         self.links, self.programs, self.maps = [], {}, {}
@@ -78,7 +81,8 @@ def run_loader(
         finally:
             child.close()
     # It has nothing more to say; giving back its memory takes it longer than we want to wait.
-    threading.Thread(target=child.finish, name="loader's end", daemon=True).start()
+    loaded.ending = threading.Thread(target=child.finish, name="loader's end", daemon=True)
+    loaded.ending.start()
     return loaded
 
 
