@@ -393,6 +393,16 @@ def test_interrupts_are_not_the_tasks_time() -> None:
     assert (found.softirq_ns, found.hardirq_ns, found.task_ns) == (41, 5, 154)
 
 
+def test_an_interrupt_that_has_not_ended_is_not_the_time_of_the_task_under_it() -> None:
+    cpu = log((1000, 7, 0, 0))
+    cpu["softirq_entered_ns"] = 1010
+    found = holders(cpu, 1000, 1200)
+    assert (found.pid, found.holder_ns, found.softirq_ns, found.hardirq_ns) == (7, 10, 190, 0)
+    cpu["hardirq_entered_ns"] = 1150
+    found = holders(cpu, 1000, 1200)
+    assert (found.holder_ns, found.softirq_ns, found.hardirq_ns) == (10, 140, 50)
+
+
 def test_of_a_stay_that_lies_partly_inside_interrupts_count_in_proportion() -> None:
     found = holders(log((100, 5, 0, 0), (300, 6, 80, 40), now=(80, 40)), 200, 300)
     assert (found.holder_ns, found.softirq_ns, found.hardirq_ns, found.covered_ns) == (40, 40, 20, 100)

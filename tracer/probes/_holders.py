@@ -41,7 +41,8 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
     stays, newest = cpu["stays"], int(cpu["switches"])
     # Plain numbers: for so few, numpy takes longer than Python.
     times = [stays[name].tolist() for name in ("started_ns", "softirq_ns", "hardirq_ns", "pid")]
-    ended, softirq_then, hardirq_then = end_ns, int(cpu["softirq_ns"]), int(cpu["hardirq_ns"])
+    softirq_then, hardirq_then = _interrupts_until(cpu, end_ns)
+    ended = end_ns
     own: dict[int, int] = {}
     latest: dict[int, int] = {}
     idle_ns = softirq_ns = hardirq_ns = covered_ns = 0
@@ -76,6 +77,19 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
     pid = max(own, key=lambda pid: (own[pid], -pid))
     longest = stays[latest[pid]]
     return replace(found, pid=pid, tgid=int(longest["tgid"]), comm=bytes(longest["comm"]), holder_ns=own[pid])
+
+
+def _interrupts_until(cpu: np.void, end_ns: int) -> tuple[int, int]:
+    """Return the CPU's cumulated softirq and hard interrupt time at ``end_ns``, with what is still open then.
+
+    A task pulled off a CPU that is stuck in a softirq has waited for that, not for the task underneath.
+    """
+    softirq, hardirq = int(cpu["softirq_ns"]), int(cpu["hardirq_ns"])
+    if entered := int(cpu["hardirq_entered_ns"]):
+        hardirq += max(end_ns - entered, 0)
+    if entered := int(cpu["softirq_entered_ns"]):
+        softirq += max(end_ns - entered - max(hardirq - int(cpu["softirq_hardirq_ns"]), 0), 0)
+    return softirq, hardirq
 
 
 def fitted(path: bytes) -> bytes:
