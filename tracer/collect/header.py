@@ -16,7 +16,7 @@ __all__ = ["describe", "recording_header"]
 
 
 def recording_header(session: Session, interval_ns: int, filters: Mapping[str, str]) -> dict[str, Any]:
-    """Return the header: who recorded what where, as plain values; ``docs/recording-format.md`` lists the keys."""
+    """Return the header: who recorded what where, as plain values."""
     fingerprint = read_fingerprint()
     kernel = fingerprint.get("kernel")
     boot_id = kernel.get("boot_id", "") if isinstance(kernel, dict) else ""
