@@ -237,6 +237,21 @@ def test_clocks_that_came_late_in_a_pause_are_no_stalls():
     assert [finding.rule for finding in verdict.findings] == ["quality.paused"]
 
 
+def test_a_pause_hides_no_stall_of_another_interval():
+    node, summary = Node(), Summary(SECOND)
+    real = {"since_ns": 3, "duration_ns": 5 * SECOND, "cpu": 1, "evidence": 32}
+    still = [{"cpu": 2, "kind": b"heartbeat", "age_ns": 9 * SECOND, "pid": 5, "comm": b"spin"}]
+    for _ in range(4):
+        summary.add_interval(node.interval(stalls=[real], still=still))
+    late = {"since_ns": 7, "duration_ns": 42 * SECOND, "cpu": 0, "evidence": 32}
+    still = [{"cpu": 3, "kind": b"heartbeat", "age_ns": 42 * SECOND}]
+    summary.add_interval(node.interval(length=43 * SECOND, quiet=True, stalls=[late], still=still))
+    verdict = judge(summary)
+    assert only(verdict, "quality.paused")
+    assert only(verdict, "cpustall.stall").subject == "CPU 1"
+    assert only(verdict, "cpustall.open").subject == "CPU 2"
+
+
 def test_losses_limit_what_the_numbers_mean():
     verdict = run(lambda node: node.interval(losses={"collided": 900}))
     assert "collided" in only(verdict, "quality.losses").what

@@ -13,7 +13,7 @@ from tracer import histogram
 from tracer.analysis.rows import has, numbers
 from tracer.window import Window
 
-__all__ = ["Intervals", "Judgement"]
+__all__ = ["CLOCK_LATE", "Intervals", "Judgement"]
 
 Judgement = Literal["ok", "late", "paused"]
 
@@ -26,7 +26,7 @@ _HISTORY = 64
 # Below half of the usual events per second the node did not just run on while the tracer was late.
 _ACTIVE_SHARE = 0.5
 _ENOUGH_EVENTS = 20
-_CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
+CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
 
 
 class Intervals:
@@ -99,7 +99,7 @@ class Intervals:
 def _stalled(windows: Sequence[Window]) -> bool:
     """Return whether a CPU showed more of a stall than a clock that came late, which a pause shows as well."""
     tables = [window.rows for window in windows if (window.probe, window.table) == ("cpustall", "stalls")]
-    return any(bool(np.any(numbers(rows, "evidence", _CLOCK_LATE).astype(int) & ~_CLOCK_LATE)) for rows in tables)
+    return any(bool(np.any(numbers(rows, "evidence", CLOCK_LATE).astype(int) & ~CLOCK_LATE)) for rows in tables)
 
 
 def _events(windows: Sequence[Window]) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracer.analysis.blame import Blame
 from tracer.analysis.events import Tally, Worst
-from tracer.analysis.intervals import Intervals
+from tracer.analysis.intervals import CLOCK_LATE, Intervals
 from tracer.analysis.losses import Losses
 from tracer.analysis.merged import Group, Merged
 from tracer.analysis.rows import has, numbers, text, texts
@@ -20,7 +21,8 @@ class Summary:
     """A run, live or replayed, in numbers.
 
     An interval in which the node stood still (a paused VM) says nothing about latency: its histograms, events and
-    CPU times are left out and ``intervals`` says how many were. Counters of devices and losses are kept.
+    CPU times are left out and ``intervals`` says how many were. Counters of devices and losses are kept, and of stalls
+    those that show more than a clock that came late.
 
     Attributes:
         intervals: lengths, pauses, gaps.
@@ -54,7 +56,7 @@ class Summary:
             self._seen.add(name)
             self.losses.add(window.probe, window.losses)
             if not (paused and _is_timing(window)):
-                self._add(name, window)
+                self._add(name, _outside_pause(window) if paused else window)
 
     def table(self, probe: str, table: str) -> Merged | None:
         """Return a merged table; None when it was not recorded."""
@@ -110,6 +112,13 @@ class Summary:
         for cpu, pid, weight, comm in zip(*columns, texts(window.rows, "comm"), strict=True):
             tasks.add((int(pid), comm), int(weight))
             cpus.add((int(cpu), int(pid), comm), int(weight))
+
+
+def _outside_pause(window: Window) -> Window:
+    """Return ``window`` without what a pause of the whole machine shows as well, on every CPU: clocks that came late."""
+    if (window.probe, window.table) == ("cpustall", "stalls"):
+        return replace(window, rows=window.rows[numbers(window.rows, "evidence") != CLOCK_LATE])
+    return replace(window, rows=window.rows[:0]) if (window.probe, window.table) == ("cpustall", "open") else window
 
 
 def _is_timing(window: Window) -> bool:

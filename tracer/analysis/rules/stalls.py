@@ -6,6 +6,7 @@ from typing import Any
 
 from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
+from tracer.analysis.intervals import CLOCK_LATE
 from tracer.analysis.names import cpu_list, task
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
@@ -13,7 +14,6 @@ from tracer.units import at_most, count, duration
 __all__ = ["stalls", "watchdog_feed"]
 
 Event = dict[str, Any]
-CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
 
 
 def stalls(summary: Summary) -> Outcome:
@@ -23,12 +23,10 @@ def stalls(summary: Summary) -> Outcome:
         return missing("stalled CPUs: cpustall was not recorded")
     by_cpu: dict[int, list[Event]] = {}
     for event in worst.events if worst else []:
-        # In a pause of the whole machine every clock came late: that alone is no stall of one CPU.
-        paused_only = summary.intervals.paused and int(event.get("evidence", 0)) == CLOCK_LATE
-        if int(event["duration_ns"]) >= thresholds.STALL_NS and not paused_only:
+        if int(event["duration_ns"]) >= thresholds.STALL_NS:
             by_cpu.setdefault(int(event["cpu"]), []).append(event)
     findings = [_stall(cpu, events) for cpu, events in sorted(by_cpu.items())]
-    for event in still.events if still and not summary.intervals.paused else []:
+    for event in still.events if still else []:
         starving = event["kind"] == "runnable"
         if starving or int(event["cpu"]) not in by_cpu:
             findings.append(_open(event, starving))
