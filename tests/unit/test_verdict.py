@@ -252,6 +252,17 @@ def test_a_pause_hides_no_stall_of_another_interval():
     assert only(verdict, "cpustall.open").subject == "CPU 2"
 
 
+@pytest.mark.parametrize("driver", [b"veth", b"bridge", b"tun", b"vxlan", b"802.1Q VLAN Support"])
+def test_the_carrier_of_a_virtual_device_is_no_cable(driver):
+    assert run(lambda node: node.interval(links={b"v0": {"driver": driver, "carrier_changes": 2}})).findings == ()
+
+
+def test_a_bond_without_carrier_points_to_its_members():
+    links = {b"bond0": {"driver": b"bonding", "carrier_changes": 2}}
+    finding = only(run(lambda node: node.interval(links=links)), "netdev.flap")
+    assert finding.severity is Severity.NOTE and "member" in finding.next and "cable" not in finding.next
+
+
 def test_losses_limit_what_the_numbers_mean():
     verdict = run(lambda node: node.interval(losses={"collided": 900}))
     assert "collided" in only(verdict, "quality.losses").what

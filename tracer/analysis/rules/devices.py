@@ -39,6 +39,15 @@ _PORT_CAUSES = {
 }
 
 
+# What the kernel calls devices without hardware, as a driver or a kind: their carrier follows containers and members.
+_VIRTUAL = frozenset(
+    """802.1Q_VLAN_Support amt batadv bridge dummy erspan geneve gre gretap gtp hsr ifb ip6gre ip6gretap ip6tnl ipip
+    ipvlan ipvtap lo loopback macsec macvlan macvtap netdevsim netkit nlmon openvswitch sit tap tun tunnel vcan veth
+    vlan vrf vti vti6 vxcan vxlan wireguard xfrm""".split()
+)
+_GROUPED = frozenset({"bond", "bonding", "team"})
+
+
 def network_devices(summary: Summary) -> Outcome:
     """Judge ``netdev.link``: drops and errors against packets, and carrier losses."""
     table = summary.table("netdev", "link")
@@ -75,8 +84,9 @@ def rdma_ports(summary: Summary) -> Outcome:
 
 
 def _link(device: str, group: Group) -> Iterator[Finding]:
-    if group.sums["carrier_changes"]:
-        yield _flap(device, group.sums["carrier_changes"], "netdev")
+    driver = text(group.gauges.get("driver", "")).replace(" ", "_")
+    if group.sums["carrier_changes"] and driver not in _VIRTUAL:
+        yield _flap(device, group.sums["carrier_changes"], "netdev", grouped=driver in _GROUPED)
     bad = {name: number for name in _CAUSES if (number := group.sums[name])}
     packets = group.sums["rx_packets"] + group.sums["tx_packets"]
     total = sum(bad.values())
@@ -104,14 +114,15 @@ def _link(device: str, group: Group) -> Iterator[Finding]:
     )
 
 
-def _flap(name: str, times: int, probe: str) -> Finding:
+def _flap(name: str, times: int, probe: str, *, grouped: bool = False) -> Finding:
     return Finding(
         rule=f"{probe}.flap",
-        severity=Severity.CRITICAL,
+        severity=Severity.NOTE if grouped else Severity.CRITICAL,
         subject=name,
         what=f"{name}: the link changed its state {count(times)} times (normal: never).",
         who="",
-        next="check cable, optics and switch port; the kernel log has the times",
+        next=("see its member devices" if grouped else "check cable, optics and switch port")
+        + "; the kernel log has the times",
         anchor="devices",
         value=float(times),
         threshold=0.0,
