@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +44,7 @@ def misses(reader: own_cost.Reader, now_ns: int) -> tuple[list[int], int]:
 
 
 def test_no_skipped_run_is_lost_between_two_questions(kernel):
-    session: Any = SimpleNamespace(costs=kernel.costs, map_bytes=0)
+    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: True, map_bytes=0)
     reader = own_cost.Reader(session, PROBE)
     reader.read(0)
     asked = kernel.asked
@@ -59,10 +60,27 @@ def test_no_skipped_run_is_lost_between_two_questions(kernel):
 
 def test_run_times_are_told_for_the_time_of_the_accounting(kernel, monkeypatch):
     monkeypatch.setattr(own_cost.syscalls, "enable_stats", lambda: os.open(os.devnull, os.O_RDONLY))
-    session: Any = SimpleNamespace(costs=kernel.costs, map_bytes=0)
+    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: True, map_bytes=0)
     reader = own_cost.Reader(session, PROBE)
     reader.read(0)
     kernel.counts["on_a"] = (500, 7, 0)
     rows = reader.read(SECOND)["cost"][0]
     assert rows[["run_count", "run_ns", "sampled_ns"]][0].tolist() == (7, 500, SECOND)
     reader.close()
+
+
+def test_a_kernel_that_does_not_count_skipped_runs_is_not_said_to_have_none(kernel):
+    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: False, map_bytes=0)
+    reader = own_cost.Reader(session, PROBE)
+    assert reader.read(0)["cost"][1] == {}
+    reader.close()
+
+
+@pytest.mark.parametrize(("known", "counted"), [(208, False), (216, True), (232, True)])
+def test_the_kernel_says_how_much_of_the_info_it_knows(monkeypatch, known, counted):
+    def answer(command: int, attr: bytearray) -> int:
+        struct.pack_into("<I", attr, 4, known)
+        return 0
+
+    monkeypatch.setattr(own_cost.syscalls, "_bpf", answer)
+    assert own_cost.syscalls.counts_misses(3) is counted

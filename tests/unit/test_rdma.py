@@ -126,6 +126,17 @@ def test_error_counters_are_read_every_few_intervals_and_lose_nothing(tmp_path: 
     assert seen == [0, 0, 4, 0]
 
 
+def test_the_last_read_compares_error_counters_out_of_turn(tmp_path: Path) -> None:
+    port = make_port(tmp_path)
+    ports = RdmaPorts(str(tmp_path), slow_every=100)
+    ports.read()
+    put(port, {"counters/symbol_error": 4})
+    seen = [int(ports.read()[0]["symbol_errors"][0])]
+    ports.complete()
+    seen += [int(ports.read()[0]["symbol_errors"][0]) for _ in range(2)]
+    assert seen == [0, 4, 0]
+
+
 def test_a_reset_is_counted_and_not_reported(tmp_path: Path) -> None:
     port = make_port(tmp_path)
     ports = RdmaPorts(str(tmp_path))

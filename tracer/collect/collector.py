@@ -65,7 +65,8 @@ class Collector:
     def collect(self, *, complete: bool = False) -> list[Window]:
         """Return the windows of the interval that ends now, one per table of every probe.
 
-        ``complete`` includes what is not read every time (skipped runs of programs).
+        ``complete`` includes what is not read every time (skipped runs of programs, error counters of
+        RDMA ports).
         """
         if complete:
             self._tell_readers("complete")

@@ -25,6 +25,8 @@ _Answer = TypeVar("_Answer")
 
 #: The kernel's accounting of BPF run time is on no longer than this at a time.
 _ACCOUNTING_SECONDS = 1.0
+#: A sleep may end so much early.
+_ABOUT_NS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,17 @@ class Trace:
     def intervals(self, stop: threading.Event, duration_ns: int | None = None) -> Iterator[list[Window]]:
         """Yield the windows of each interval as it ends, until ``stop`` is set or ``duration_ns`` is over.
 
-        The last interval may be shorter.
+        The last interval may be shorter, and includes what is not read every time.
         """
         end_ns = self.began_ns + duration_ns if duration_ns else None
-        while not stop.is_set() and (end_ns is None or time.monotonic_ns() < end_ns):
+        last = stop.is_set()
+        while not last:
             left = self.seconds_left()
             if end_ns is not None:
                 left = min(left, (end_ns - time.monotonic_ns()) / 1e9)
             self.wait(stop.wait, left)
-            yield self.collect()
+            last = stop.is_set() or (end_ns is not None and time.monotonic_ns() >= end_ns - _ABOUT_NS)
+            yield self.collect(complete=last)
 
     def wait(self, sleep: Callable[[float], _Answer], seconds: float) -> _Answer:
         """Sleep through ``seconds`` of an interval with ``sleep``, and return what it returns: true if disturbed.

@@ -60,6 +60,11 @@ class RdmaPorts:
         self._reads = 0
         self._ports: dict[tuple[str, str], _Port] = {}
         self._first = True
+        self._complete = False
+
+    def complete(self) -> None:
+        """Let the next read compare the slow counters, too."""
+        self._complete = True
 
     def read(self) -> tuple[np.ndarray, dict[str, int]]:
         """Return ``PORT`` rows of the differences since the last read, and the losses.
@@ -68,7 +73,8 @@ class RdmaPorts:
         ``gone`` or beyond the limit (``left_out``); counters stuck at their maximum (``saturated``); counters or
         folders of counters given up (``unreadable``).
         """
-        slow = self._reads % self._slow_every == 0
+        slow = self._complete or self._reads % self._slow_every == 0
+        self._complete = False
         self._reads += 1
         losses = dict.fromkeys(("reset", "appeared", "gone", "saturated", "unreadable", "left_out"), 0)
         here = self._present()

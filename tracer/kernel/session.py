@@ -65,6 +65,10 @@ class Session:
         """Return ``(run_time_ns, run_count, recursion_misses)`` per program since load; see ``syscalls``."""
         return {name: syscalls.program_costs(program) for name, program in self._loaded.programs.items()}
 
+    def counts_misses(self) -> bool:
+        """Return whether the kernel counts runs that it skipped, so that 0 ``recursion_misses`` means none."""
+        return all(syscalls.counts_misses(program) for program in self._loaded.programs.values())
+
     def handlers(self, program: str) -> list[str]:
         """Return the probes whose handlers run in ``program``."""
         return self._loaded.handlers[program]

@@ -4,7 +4,8 @@ The kernel's accounting costs every BPF program on the node about 115 ns a run, 
 a minute (``sampled_ns``), the first at the start.
 
 Overhead: none per event; one read of /proc/self per interval.
-Caveat: skipped runs are asked for every ten seconds, and told then.
+Caveat: skipped runs are asked for every ten seconds and at the end, and told then. Before Linux 5.12 nobody counts
+them: the loss ``recursion_misses`` is then absent, its column 0.
 Caveat: the kernel's run times leave out the dispatch, about 50 ns per event.
 """
 

@@ -121,13 +121,27 @@ def program_costs(program):
     Source: ``struct bpf_prog_info``. Times and counts grow only while ``enable_stats`` is held open; the
     misses (since v5.12, 0 before) always.
     """
+    info, _ = _program_info(program)
+    run_time_ns, run_count, misses = struct.unpack_from("<QQQ", info, 192)
+    return run_time_ns, run_count, misses
+
+
+def counts_misses(program):
+    # type: (int) -> bool
+    """Return whether this kernel counts the runs of a program that it skipped."""
+    # Since 9ed9e9ba2337 ("bpf: Count the number of times recursion was prevented") (in v5.12).
+    return _program_info(program)[1] >= 216
+
+
+def _program_info(program):
+    # type: (int) -> Tuple[bytearray, int]
+    """Return ``struct bpf_prog_info``, and how much of it the kernel knows."""
     info = bytearray(232)
     buffer = (ctypes.c_char * len(info)).from_buffer(info)
     attr = bytearray(16)
     struct.pack_into("<IIQ", attr, 0, program, len(info), ctypes.addressof(buffer))
     _bpf(_OBJ_GET_INFO_BY_FD, attr)
-    run_time_ns, run_count, misses = struct.unpack_from("<QQQ", info, 192)
-    return run_time_ns, run_count, misses
+    return info, int(struct.unpack_from("<I", attr, 4)[0])
 
 
 def map_element(command, descriptor, key, value):

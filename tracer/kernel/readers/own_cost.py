@@ -42,6 +42,7 @@ class Reader:
         self._costs = session.costs()
         self._quiet = np.zeros(len(self._costs) + 1, dtype=_ROW)
         self._quiet["program"] = [*(program.encode() for program in self._costs), b"agent"]
+        self._counts_misses = session.counts_misses()
         self._next_misses_ns = 0
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._sampling_since_ns = 0
@@ -66,7 +67,7 @@ class Reader:
         if now_ns >= self._next_sample_ns:
             self._start(now_ns)
         # Events that the kernel did not show to a program because it was running on that CPU already.
-        return {"cost": (rows, {"recursion_misses": misses})}
+        return {"cost": (rows, {"recursion_misses": misses} if self._counts_misses else {})}
 
     def complete(self) -> None:
         """Let the next read tell everything up to then, misses included."""

@@ -55,6 +55,10 @@ class Source:
         del now_ns  # the collector's own clock; nothing here depends on it
         return {"link": self._read_links(), "rdma": self._read_ports()}
 
+    def complete(self) -> None:
+        """Let the next read compare every counter, those included that are read every few intervals only."""
+        self._ports.complete()
+
     def close(self) -> None:
         """End the threads and close the sockets."""
         self._ask_links.close()

@@ -1,0 +1,55 @@
+"""A running trace, without a kernel: when intervals end, and what the last one includes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from tracer.collect.trace import Request, Trace
+
+
+def make_trace(interval_ns: int = 10_000_000) -> tuple[Trace, list[bool]]:
+    """Return a trace of nothing, and of each interval whether it was asked to be complete."""
+    asked: list[bool] = []
+
+    def collect(*, complete: bool) -> list[Any]:
+        asked.append(complete)
+        return []
+
+    trace: Any = object.__new__(Trace)
+    trace.request = Request(interval_ns=interval_ns)
+    trace.began_ns = time.monotonic_ns()
+    trace._due_ns = trace.began_ns + interval_ns
+    trace._collector = SimpleNamespace(collect=collect, pause=lambda: None)
+    return trace, asked
+
+
+def test_the_last_interval_of_a_duration_is_complete() -> None:
+    trace, asked = make_trace()
+    assert list(trace.intervals(threading.Event(), 35_000_000))
+    assert asked[-1] and not any(asked[:-1]) and len(asked) > 1
+
+
+def test_the_interval_in_which_it_is_stopped_is_complete() -> None:
+    trace, asked = make_trace(60_000_000_000)
+    stop = threading.Event()
+    threading.Timer(0.02, stop.set).start()
+    assert list(trace.intervals(stop)) == [[]]
+    assert asked == [True]
+
+
+def test_stopped_between_two_intervals_it_ends_with_a_short_one() -> None:
+    trace, asked = make_trace()
+    stop = threading.Event()
+    for _ in trace.intervals(stop):
+        stop.set()
+    assert asked == [False, True]
+
+
+def test_stopped_before_it_began_there_is_none() -> None:
+    trace, asked = make_trace()
+    stop = threading.Event()
+    stop.set()
+    assert list(trace.intervals(stop)) == [] and asked == []
