@@ -131,7 +131,7 @@ def test_a_probe_unknown_here_still_gets_its_histogram():
 
 def test_an_unknown_table_or_missing_columns_do_no_harm():
     summary = Summary()
-    summary.add(Window("runqueue", "worst", 0, SECOND, np.zeros(2, [("wait_ns", "u8")])))
+    summary.add(Window("runqueue", "worst", 0, SECOND, np.zeros(2, [("wait_ns", "u8"), ("cpu", "u4")])))
     summary.add(Window("netdev", "link", 0, SECOND, np.zeros(2, [("device", "S16"), ("rx_bytes", "u8")])))
     summary.add(Window("what", "ever", 0, SECOND, np.zeros(2, [("x", "f8")])))
     assert summary.events("runqueue", "worst").count == 2

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tracer.analysis.blame import Blame
 from tracer.analysis.events import Tally, Worst
+from tracer.analysis.gate import checked, is_known
 from tracer.analysis.intervals import CLOCK_LATE, Intervals
 from tracer.analysis.losses import Losses
 from tracer.analysis.merged import Group, Merged
@@ -15,6 +16,8 @@ from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, UNKNOWN, TableName
 from tracer.window import Window
 
 __all__ = ["Summary"]
+
+MAX_REFUSED = 64
 
 
 class Summary:
@@ -28,6 +31,7 @@ class Summary:
         intervals: lengths, pauses, gaps.
         losses: by probe and reason.
         blame: who held the CPU during long waits, by CPU.
+        refused: windows whose columns can't be read: (table, why) with how many, the first few kinds of them.
         worst: the worst single events by table.
         samples: weight per (pid, comm) by table of stack samples; ``sample_cpus`` per (cpu, pid, comm).
     """
@@ -36,6 +40,7 @@ class Summary:
         self.intervals = Intervals(interval_ns)
         self.losses = Losses()
         self.blame = Blame()
+        self.refused: dict[tuple[TableName, str], int] = {}
         self.worst: dict[TableName, Worst] = {}
         self.samples: dict[TableName, Tally[tuple[int, str]]] = {}
         self.sample_cpus: dict[TableName, Tally[tuple[int, int, str]]] = {}
@@ -50,13 +55,21 @@ class Summary:
         """Add the windows of one interval. An empty interval is none."""
         if not windows:
             return
-        paused = self.intervals.judge(windows) == "paused"
-        for window in windows:
+        readable = [checked(window) for window in windows]
+        paused = self.intervals.judge([window for window, _ in readable]) == "paused"
+        for window, why in readable:
             name = (window.probe, window.table)
             self._seen.add(name)
             self.losses.add(window.probe, window.losses)
-            if not (paused and _is_timing(window)):
+            if why:
+                self._refuse(name, why)
+            elif not (paused and _is_timing(window)):
                 self._add(name, _outside_pause(window) if paused else window)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a table that is known here can't be read: not so one of a later version."""
+        return any(is_known(name) for name, _ in self.refused)
 
     def table(self, probe: str, table: str) -> Merged | None:
         """Return a merged table; None when it was not recorded."""
@@ -92,6 +105,10 @@ class Summary:
         merged = self.table("agent", "cost")
         return {text(key): group for (key,), group in merged.groups("program").items()} if merged else {}
 
+    def _refuse(self, name: TableName, why: str) -> None:
+        if (name, why) in self.refused or len(self.refused) < MAX_REFUSED:
+            self.refused[name, why] = self.refused.get((name, why), 0) + 1
+
     def _add(self, name: TableName, window: Window) -> None:
         if name in EVENTS:
             self.worst.setdefault(name, Worst(*EVENTS[name])).add(window.rows)
@@ -115,7 +132,7 @@ class Summary:
 
 
 def _outside_pause(window: Window) -> Window:
-    """Return ``window`` without what a pause of the whole machine shows as well, on every CPU: clocks that came late."""
+    """Return ``window`` without what a pause of the whole machine shows as well, on every CPU: late clocks."""
     if (window.probe, window.table) == ("cpustall", "stalls"):
         return replace(window, rows=window.rows[numbers(window.rows, "evidence") != CLOCK_LATE])
     return replace(window, rows=window.rows[:0]) if (window.probe, window.table) == ("cpustall", "open") else window

@@ -71,12 +71,12 @@ def _render(path: str, as_json: bool, width: int) -> tuple[str, bool]:
         found = Summary(source.interval_ns)
         for windows in reader:
             found.add_interval(windows)
-    verdict = judge(found)
+    verdict, damaged = judge(found), bool(reader.damage) or found.damaged
     if as_json:
         tree = {"file": path, **json.as_dict(found, verdict, source), "warning": reader.warning}
-        return json.dumps(tree), bool(reader.damage)
+        return json.dumps(tree), damaged
     lines = text.render(
         found, verdict, source, title=path, warning=reader.warning, width=width, color=wants_color(sys.stdout)
     )
     output = "\n".join(lines)
-    return (output if shows_unicode(sys.stdout) else plain_ascii(output)), bool(reader.damage)
+    return (output if shows_unicode(sys.stdout) else plain_ascii(output)), damaged

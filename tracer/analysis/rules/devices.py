@@ -41,9 +41,12 @@ _PORT_CAUSES = {
 
 # What the kernel calls devices without hardware, as a driver or a kind: their carrier follows containers and members.
 _VIRTUAL = frozenset(
-    """802.1Q_VLAN_Support amt batadv bridge dummy erspan geneve gre gretap gtp hsr ifb ip6gre ip6gretap ip6tnl ipip
-    ipvlan ipvtap lo loopback macsec macvlan macvtap netdevsim netkit nlmon openvswitch sit tap tun tunnel vcan veth
-    vlan vrf vti vti6 vxcan vxlan wireguard xfrm""".split()
+    {
+        *("802.1Q VLAN Support", "amt", "batadv", "bridge", "dummy", "erspan", "geneve", "gre", "gretap", "gtp", "hsr"),
+        *("ifb", "ip6gre", "ip6gretap", "ip6tnl", "ipip", "ipvlan", "ipvtap", "loopback", "macsec", "macvlan"),
+        *("macvtap", "netdevsim", "netkit", "nlmon", "openvswitch", "sit", "tap", "tun", "tunnel", "vcan", "veth"),
+        *("vlan", "vrf", "vti", "vti6", "vxcan", "vxlan", "wireguard", "xfrm"),
+    }
 )
 _GROUPED = frozenset({"bond", "bonding", "team"})
 
@@ -84,7 +87,7 @@ def rdma_ports(summary: Summary) -> Outcome:
 
 
 def _link(device: str, group: Group) -> Iterator[Finding]:
-    driver = text(group.gauges.get("driver", "")).replace(" ", "_")
+    driver = text(group.gauges.get("driver", ""))
     if group.sums["carrier_changes"] and driver not in _VIRTUAL:
         yield _flap(device, group.sums["carrier_changes"], "netdev", grouped=driver in _GROUPED)
     bad = {name: number for name in _CAUSES if (number := group.sums[name])}

@@ -77,6 +77,8 @@ def intervals(summary: Summary) -> Outcome:
     if unkept := summary.unkept():
         tables = ", ".join(f"{table} {count(rows)}" for table, rows in unkept.items())
         findings.append(_data("unkept", f"Rows left out here: {tables}: too many series (normal: none).", "", 1.0))
+    if summary.refused:
+        findings.append(_refused(summary))
     if seen.late > 1 and seen.late > seen.count / 100:
         findings.append(
             _data(
@@ -145,6 +147,14 @@ def _loss(probe: str, lost: dict[str, int], counted: int, share: float) -> Findi
         unit="1",
         values={"probe": probe, **lost},
     )
+
+
+def _refused(summary: Summary) -> Finding:
+    kinds = [f"{probe}.{table}: {why}" for (probe, table), why in summary.refused]
+    more = f"; and {count(len(kinds) - 4)} more" if len(kinds) > 4 else ""
+    windows = sum(summary.refused.values())
+    what = f"{count(windows)} windows are no foreshock tables ({'; '.join(kinds[:4])}{more}; normal: none)."
+    return _data("refused", what, "They are left out, everything else is shown.", float(windows))
 
 
 def _data(kind: str, what: str, who: str, value: float) -> Finding:
