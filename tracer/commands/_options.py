@@ -19,12 +19,14 @@ _LONGEST_NS = 366 * 24 * _UNITS["h"]
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
-    """A length of time with its unit, as integer nanoseconds: ``shortest_ns`` to a year."""
+    """A length of time with its unit, as integer nanoseconds: ``shortest_ns`` to ``longest_ns``, for the ``reason``."""
 
     name = "duration"
 
-    def __init__(self, shortest_ns: int = _UNITS["ms"]) -> None:
+    def __init__(self, shortest_ns: int = _UNITS["ms"], longest_ns: int = _LONGEST_NS, reason: str = "") -> None:
         self._shortest_ns = shortest_ns
+        self._longest_ns = longest_ns
+        self._reason = f"; {reason}" if reason else ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -33,17 +35,26 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         if match is None:
             self.fail(f"{value!r} is no duration: say for example 500ms, 30s, 5m, 1h", param, ctx)
         ns = float(match.group(1)) * _UNITS[match.group(2)]
-        if not self._shortest_ns <= ns <= _LONGEST_NS:
-            self.fail(f"{value!r} is too {'short' if ns < self._shortest_ns else 'long'}: {self._bounds()}", param, ctx)
+        if ns < self._shortest_ns:
+            self.fail(f"{value!r} is too short: {self._bounds()}", param, ctx)
+        if ns > self._longest_ns:
+            self.fail(f"{value!r} is too long: {self._bounds()}{self._reason}", param, ctx)
         return int(ns)
 
     def _bounds(self) -> str:
-        return f"{self._shortest_ns // _UNITS['ms']}ms to {_LONGEST_NS // _UNITS['h']}h"
+        hours, rest = divmod(self._longest_ns, _UNITS["h"])
+        longest = f"{rest // _UNITS['s']}s" if rest else f"{hours}h"
+        return f"{self._shortest_ns // _UNITS['ms']}ms to {longest}"
 
 
 DURATION = _Duration()
-#: Collecting takes a few milliseconds: shorter windows would show foreshock itself.
-_INTERVAL = _Duration(10 * _UNITS["ms"])
+#: Collecting takes a few milliseconds: shorter windows would show foreshock itself. The kernel side hands idle rows of
+#: interrupts and NAPIs on after 69 s (HARDIRQ_IDLE_NS, NAPI_IDLE_NS): longer ones would mix two of them in one row.
+_INTERVAL = _Duration(
+    10 * _UNITS["ms"],
+    60 * _UNITS["s"],
+    "interrupts unused for 69 s lose their row to others, which a longer window would mix up",
+)
 
 
 def tracing_options(command: _Command) -> _Command:
@@ -52,7 +63,9 @@ def tracing_options(command: _Command) -> _Command:
         click.option("--cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8."),
         click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
         click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
-        click.option("--interval", type=_INTERVAL, default="1s", show_default=True, help="Length of one window."),
+        click.option(
+            "--interval", type=_INTERVAL, default="1s", show_default=True, help="Length of one window, 10ms to 60s."
+        ),
         click.option("--deep", is_flag=True, help="Also the deep probes: stacks, per-task; costs more."),
         click.option(
             "--probes",

@@ -59,7 +59,7 @@ _RDMA = (
     Column("tx_bytes", "B", "sent bytes"),
     Column("tx_packets", "packets", "sent packets"),
     Column("tx_wait", "ticks", "port ticks with data to send but no credits: the far side holds us up"),
-    Column("rx_errors", "packets", "received packets with an error; port errors only every 10th interval and at the end"),
+    Column("rx_errors", "packets", "received packets with an error; port errors: every 10th interval and at the end"),
     Column("rx_remote_errors", "packets", "received packets marked bad by the far side"),
     Column("rx_constraint_errors", "packets", "received packets discarded by partition or filter"),
     Column("tx_constraint_errors", "packets", "packets to send discarded by partition or filter"),
