@@ -12,6 +12,7 @@ import click
 from tracer.commands._early import start_early
 from tracer.commands._options import DURATION, tracing_options
 from tracer.commands._stopping import stopping
+from tracer.errors import UsageError
 
 GROUP = "Investigate"
 ORDER = 1
@@ -24,7 +25,9 @@ ORDER = 1
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary; errors only.")
 @tracing_options
+@click.pass_context
 def record(
+    ctx: click.Context,
     output: str,
     duration: int | None,
     overwrite: bool,
@@ -43,6 +46,8 @@ def record(
     foreshock record --deep --pid 4711           stacks of one process as well
     srun foreshock record -o /shared/%h-%t.fsk   one file per node
     """
+    if output in ("-", ""):
+        raise UsageError("a recording needs a file.", hint="-o FILE.fsk; the default names it after host and time")
     with stopping() as stop:
         start_early()
         # Not at the top: `foreshock record --help` needs neither numpy nor the kernel side.
@@ -65,5 +70,6 @@ def record(
     if not quiet:
         from tracer.commands.summary import print_summary
 
-        print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
+        code = print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
         click.echo(f"recording: {path}")
+        ctx.exit(code)
