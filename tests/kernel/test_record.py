@@ -252,6 +252,18 @@ def test_what_can_not_be_is_refused_at_once(arguments: list[str], code: int, sai
     assert time.monotonic() - began < 20
 
 
+_IN_A_PID_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc")
+
+
+def test_in_a_pid_namespace_no_pid_is_taken_for_another(tmp_path: Path) -> None:
+    done = foreshock("record", "--pid", "1", before=_IN_A_PID_NAMESPACE)
+    assert_fails(done, 2, "in this pid namespace the number is another process's")
+    path = tmp_path / "own.fsk"
+    done = foreshock("record", "--deep", "--for", "1s", "-o", str(path), before=_IN_A_PID_NAMESPACE)
+    assert done.returncode == 0, done.stderr
+    assert "not in the host's pid namespace" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("output", "said"),
     [

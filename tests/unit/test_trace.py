@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from tracer.collect import trace as tracing
 from tracer.collect.trace import Request, Trace
+from tracer.errors import UsageError
+from tracer.kernel.cgroups import CgroupNames
 
 
 def make_trace(interval_ns: int = 10_000_000) -> tuple[Trace, list[bool]]:
@@ -53,3 +59,14 @@ def test_stopped_before_it_began_there_is_none() -> None:
     stop = threading.Event()
     stop.set()
     assert list(trace.intervals(stop)) == [] and asked == []
+
+
+def test_a_pid_of_another_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing.cpus, "in_host_pids", lambda: False)
+    with pytest.raises(UsageError, match="pid namespace") as refused:
+        Trace(Request(pid=os.getpid()))
+    assert "nsenter" in refused.value.hint
+
+
+def test_foreign_pids_are_not_looked_up() -> None:
+    assert CgroupNames(foreign=True).cgroup_of(os.getpid()) == b""

@@ -27,6 +27,10 @@ _Answer = TypeVar("_Answer")
 _ACCOUNTING_SECONDS = 1.0
 #: A sleep may end so much early.
 _ABOUT_NS = 1_000_000
+_FOREIGN = (
+    "not in the host's pid namespace: pids are the host's; no cgroups of holders, no tasks that wait and have not "
+    "run yet, no functions of user programs"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,13 @@ class Trace:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._names = CgroupNames()
+        foreign = not cpus.in_host_pids()
+        if foreign and request.pid is not None:
+            raise UsageError(
+                f"--pid {request.pid}: in this pid namespace the number is another process's.",
+                hint="run foreshock in the host's: docker --pid=host, hostPID: true, or nsenter -t 1 -p",
+            )
+        self._names = CgroupNames(foreign=foreign)
         choice = choose(request.probes, deep=request.deep, filters=request.filters)
         self._session = attach(choice.probes, _options(request, self._names))
         try:
@@ -72,6 +82,8 @@ class Trace:
         left_out = {**choice.left_out, **self._session.refused}
         self.notes = [f"{name} left out: {reason}" for name, reason in left_out.items()]
         self.notes += [f"{name} runs without a part: {reason}" for name, reason in self._session.missing]
+        if foreign:
+            self.notes.append(_FOREIGN)
         self.seconds = self._session.seconds
 
     def header(self) -> dict[str, Any]:

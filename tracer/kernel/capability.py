@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tracer.errors import UnavailableError
 from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.textfiles import number, text
 from tracer.kernel.trials import run_trials
@@ -19,7 +20,6 @@ __all__ = ["CAPABILITIES", "Facts", "read_facts"]
 
 # Numbers of include/uapi/linux/capability.h.
 CAPABILITIES = {"CAP_IPC_LOCK": 14, "CAP_SYS_ADMIN": 21, "CAP_SYS_RESOURCE": 24, "CAP_PERFMON": 38, "CAP_BPF": 39}
-_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
 _BCC_SECONDS = 20
 
 
@@ -87,7 +87,7 @@ def read_facts() -> Facts:
         watchdog_thresh=number("/proc/sys/kernel/watchdog_thresh"),
         clocksource=text("/sys/devices/system/clocksource/clocksource0/current_clocksource", 64),
         cgroups=_cgroups(),
-        own_pid_namespace=_own_pid_namespace(),
+        own_pid_namespace=not in_host_pids(),
     )
 
 
@@ -112,13 +112,6 @@ def _cgroups() -> str | None:
     if not names.cgroup_of(os.getpid()):
         return None
     return "v1, cpu controller" if names.is_v1 else "v2"
-
-
-def _own_pid_namespace() -> bool:
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino != _INITIAL_PID_NAMESPACE
-    except OSError:
-        return False
 
 
 def _bcc() -> tuple[str | None, str | None, str, str]:

@@ -23,10 +23,12 @@ class CgroupNames:
     """Paths of cgroups as in /proc/PID/cgroup, remembered after the group is gone. b"" for what isn't known.
 
     An unknown id makes it look through the hierarchy again, at most once every few seconds. ``is_v1`` says which
-    hierarchy that is: v1's of the cpu controller, or v2's. ``proc`` is the folder of processes to read.
+    hierarchy that is: v1's of the cpu controller, or v2's. ``proc`` is the folder of processes to read, which
+    ``foreign`` pids are not looked up in: they are those of another pid namespace.
     """
 
-    def __init__(self, proc: str = "/proc", max_groups: int = MAX_GROUPS) -> None:
+    def __init__(self, proc: str = "/proc", max_groups: int = MAX_GROUPS, *, foreign: bool = False) -> None:
+        self._foreign = foreign
         self._proc = proc
         self._max_groups = max_groups
         self.is_v1, self._mount, self._root = _hierarchy(proc)
@@ -45,6 +47,8 @@ class CgroupNames:
 
     def cgroup_of(self, pid: int) -> bytes:
         """Return the path of the group that a process is in now."""
+        if self._foreign:
+            return b""
         try:
             with open(f"{self._proc}/{pid}/cgroup", "rb") as file:
                 lines = file.read(65536).splitlines()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-__all__ = ["possible_count", "online", "undisturbed", "parse_list", "process_exists"]
+__all__ = ["possible_count", "online", "undisturbed", "parse_list", "process_exists", "in_host_pids"]
 
 _SYS = Path("/sys/devices/system/cpu")
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
 
 
 def parse_list(text: str) -> list[int]:
@@ -49,3 +51,11 @@ def process_exists(pid: int) -> bool:
     except OSError:
         return False
     return f"\nTgid:\t{pid}\n" in status
+
+
+def in_host_pids() -> bool:
+    """Return whether pids here are those of the kernel's programs: not so in a pid namespace of a container."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == _INITIAL_PID_NAMESPACE
+    except OSError:
+        return True

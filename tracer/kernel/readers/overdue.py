@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tracer.kernel.cpus import undisturbed
+from tracer.kernel.cpus import in_host_pids, undisturbed
 from tracer.kernel.session import Session
 from tracer.layouts import constants
 from tracer.probe import Probe
@@ -39,7 +39,9 @@ class Reader:
         self._threshold_ns = session.options.constants.get(_SETTING, probe.settings[_SETTING])
         # A nohz_full CPU takes no interrupt for as long as one task runs there.
         self._ticking = ~np.isin(np.arange(len(self._cpus)), list(undisturbed()))
-        self._waits = _Waits(session.array("runqueue_sets")["ways"]) if "runqueue_sets" in session.shapes else None
+        # Whether an old word is a wait only /proc tells, and in a pid namespace that is of other tasks.
+        waits = "runqueue_sets" in session.shapes and in_host_pids()
+        self._waits = _Waits(session.array("runqueue_sets")["ways"]) if waits else None
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the table ``open``, oldest first within each kind."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.patience import Patience
 from tracer.kernel.symbols.dictionary import Part
 from tracer.kernel.symbols.kallsyms import Symbol
@@ -19,6 +20,8 @@ __all__ = ["ENDED", "LATE", "UserStacks"]
 
 #: In place of the frames of a process that ended first, or whose answer didn't come in time.
 ENDED = Part(b"u", [(b"", b"[process ended]")])
+#: In place of the frames of processes that go by other pids here.
+FOREIGN = Part(b"u", [(b"", b"[another pid namespace]")])
 LATE = Part(b"u", [(b"", b"[symbols late]")])
 
 _PATIENCE_SECONDS = 0.5
@@ -33,6 +36,7 @@ class UserStacks:
         self._patience = Patience(self._answer, _PATIENCE_SECONDS)
         self._question: tuple[int, Sequence[bytes]] = (0, ())
         self._until = 0.0
+        self._foreign = not in_host_pids()
 
     def begin(self) -> None:
         """Start an interval's share of time."""
@@ -40,6 +44,8 @@ class UserStacks:
 
     def parts(self, pid: int, stacks: Sequence[bytes]) -> list[Part]:
         """Return the frames of each stack, given as the bytes of its addresses."""
+        if self._foreign:
+            return [FOREIGN] * len(stacks)
         if time.monotonic() > self._until:
             return [LATE] * len(stacks)
         # The thread may still be busy with an earlier question: a tuple is replaced as a whole.
