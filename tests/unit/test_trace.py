@@ -70,3 +70,18 @@ def test_a_pid_of_another_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_foreign_pids_are_not_looked_up() -> None:
     assert CgroupNames(foreign=True).cgroup_of(os.getpid()) == b""
+
+
+@pytest.mark.parametrize(
+    ("allowed", "undisturbed", "chosen"),
+    [({0, 1, 2}, {1, 7}, {0, 2}), ({0, 1}, set(), None), ({1}, {1}, None), ({0}, {1}, None)],
+)
+def test_undisturbed_cpus_carry_no_thread_of_ours(
+    monkeypatch: pytest.MonkeyPatch, allowed: set[int], undisturbed: set[int], chosen: set[int] | None
+) -> None:
+    asked: list[set[int]] = []
+    monkeypatch.setattr(tracing.cpus, "undisturbed", lambda: undisturbed)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, others: asked.append(others))
+    tracing.cpus.leave_undisturbed()
+    assert asked == ([chosen] if chosen else [])

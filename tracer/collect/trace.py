@@ -67,7 +67,10 @@ class Trace:
             )
         self._names = CgroupNames(foreign=foreign)
         choice = choose(request.probes, deep=request.deep, filters=request.filters)
-        self._session = attach(choice.probes, _options(request, self._names))
+        options = _options(request, self._names)
+        # Before anything starts a thread: those that come later inherit it.
+        cpus.leave_undisturbed()
+        self._session = attach(choice.probes, options)
         try:
             self._insist(choice.named)
             # Before the collector: its sources have threads.

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
-__all__ = ["possible_count", "online", "undisturbed", "parse_list", "process_exists", "in_host_pids"]
+__all__ = [
+    "possible_count",
+    "online",
+    "undisturbed",
+    "parse_list",
+    "process_exists",
+    "in_host_pids",
+    "leave_undisturbed",
+]
 
 _SYS = Path("/sys/devices/system/cpu")
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
@@ -42,6 +51,16 @@ def undisturbed() -> set[int]:
         except OSError:
             continue
     return cpus
+
+
+def leave_undisturbed() -> None:
+    """Keep this thread, and those it starts, off the undisturbed CPUs, as far as it may run on others."""
+    allowed = os.sched_getaffinity(0)
+    others = allowed - undisturbed()
+    if others and others != allowed:
+        # A cpuset may have changed meanwhile: then we stay where we are.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, others)
 
 
 def process_exists(pid: int) -> bool:
