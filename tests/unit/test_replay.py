@@ -121,3 +121,12 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     for path in ("no.fsk", "missing.fsk"):
         with pytest.raises(RecordingError):
             Replay(str(tmp_path / path))
+
+
+def test_large_intervals_are_kept_by_their_bytes(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracer.commands._replay._KEPT_BYTES", 4 * ROW.itemsize)
+    with Replay(str(record(30))) as replay:
+        assert numbers(replay.until(20)) == [17, 18, 19, 20]
+        assert numbers(replay.until(20)) == [17, 18, 19, 20]
+        assert numbers(replay.until(7)) == [4, 5, 6, 7]
+        assert numbers(replay.last()) == [27, 28, 29, 30]

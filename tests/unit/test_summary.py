@@ -137,6 +137,16 @@ def test_an_unknown_table_or_missing_columns_do_no_harm():
     assert summary.events("runqueue", "worst").count == 2
 
 
+def test_hostile_names_find_no_room_and_are_counted():
+    summary, rows = Summary(), histogram_rows(CPU, {(0,): [10]})
+    for number in range(100):
+        losses = {f"reason {number} {other}": 1 for other in range(100)}
+        summary.add(Window(f"probe {number}", "late", number * SECOND, (number + 1) * SECOND, rows, losses))
+    assert len(summary.histograms()) == len(summary.losses.reasons) == 64
+    assert {len(reasons) for reasons in summary.losses.reasons.values()} == {64}
+    assert summary.unkept() == {"losses": 100 * 100 - 64 * 64, "windows of unknown tables": 36}
+
+
 class TestIntervals:
     def test_a_paused_node_is_left_out(self):
         summary, node = Summary(), Node(cpus=2)

@@ -18,6 +18,9 @@ Cause = Literal["hog", "crew", "several", "crowd", "softirq", "hardirq", "idle",
 MAIN_SHARE = 0.5
 INTERRUPT_SHARE = 0.3
 IDLE_SHARE = 0.3
+# More than any node has: 8192 CPUs are the most that Linux is built for.
+MAX_CPUS = 8192
+MAX_VECTORS = 4 * MAX_CPUS
 SOFTIRQ_DELAY = 1  # softirq.worst's kind of a late start; 2 is a long run
 
 
@@ -114,7 +117,10 @@ class Blame:
         names = zip(texts(late, "comm"), texts(late, "cgroup"), strict=True)
         values = zip(*(numbers(late, column) for column in columns), strict=True)
         for (cpu, vector, duration, softirq, hardirq, pid), (comm, cgroup) in zip(values, names, strict=True):
-            held = self.vectors.setdefault((int(cpu), int(vector)), Held())
+            key = (int(cpu), int(vector))
+            if key not in self.vectors and len(self.vectors) >= MAX_VECTORS:
+                continue
+            held = self.vectors.setdefault(key, Held())
             task_ns = max(0, int(duration) - int(softirq) - int(hardirq))
             held.waits += 1
             held.wait_ns += int(duration)
@@ -140,6 +146,8 @@ class Blame:
         victims = zip(texts(rows, "comm"), texts(rows, "cgroup"), strict=True)
         tasks = numbers(rows, "holders")
         for place, ((comm, pid, cgroup), victim) in enumerate(zip(holders, victims, strict=True)):
+            if cpus[place] not in self.cpus and len(self.cpus) >= MAX_CPUS:
+                continue
             held = self.cpus.setdefault(cpus[place], Held())
             one: dict[str, Any] = {name: values[place] for name, values in sums.items()}
             held.waits += 1

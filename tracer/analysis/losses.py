@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["Losses"]
+__all__ = ["MAX_PROBES", "MAX_REASONS", "Losses"]
+
+# A hostile recording may name any number of them.
+MAX_PROBES = 64
+MAX_REASONS = 64
 
 
 class Losses:
-    """Sums of losses per probe and reason. A reason that was never watched is absent, which is not 0."""
+    """Sums of losses per probe and reason. A reason that was never watched is absent, which is not 0.
+
+    ``unkept`` counts the losses of probes and reasons that found no room.
+    """
 
     def __init__(self) -> None:
         self.reasons: dict[str, dict[str, int]] = {}
         self.measured: set[str] = set()
         self.probes: set[str] = set()
+        self.unkept = 0
 
     def add(self, probe: str, losses: Mapping[str, int]) -> None:
         """Add the losses of one window of ``probe``."""
+        if probe not in self.probes and len(self.probes) >= MAX_PROBES:
+            self.unkept += sum(map(int, losses.values()))
+            return
         self.probes.add(probe)
         known = self.reasons.setdefault(probe, {})
         for reason, number in losses.items():
+            if reason not in known and len(known) >= MAX_REASONS:
+                self.unkept += int(number)
+                continue
             known[reason] = known.get(reason, 0) + int(number)
             self.measured.add(probe)
 

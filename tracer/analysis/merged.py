@@ -42,10 +42,11 @@ class Group:
 
 
 class Merged:
-    """Rows of one table, added up per key. What exceeds ``MAX_KEYS`` keys is counted in ``unkept_rows``."""
+    """Rows of one table, added up per key. What exceeds ``most`` keys is counted in ``unkept_rows``."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, most: int = MAX_KEYS) -> None:
         self.shape = shape
+        self._most = most
         self.ns = 0
         self.windows = 0
         self.unkept_rows = 0
@@ -123,7 +124,7 @@ class Merged:
         return which, places
 
     def _place(self, key: tuple[Any, ...]) -> int:
-        if key not in self._index and len(self._index) >= MAX_KEYS:
+        if key not in self._index and len(self._index) >= self._most:
             return -1
         return self._index.setdefault(key, len(self._index))
 

@@ -9,8 +9,8 @@ from tracer.analysis.blame import Blame
 from tracer.analysis.events import Tally, Worst
 from tracer.analysis.gate import checked, is_known
 from tracer.analysis.intervals import CLOCK_LATE, Intervals
-from tracer.analysis.losses import Losses
-from tracer.analysis.merged import Group, Merged
+from tracer.analysis.losses import MAX_PROBES, Losses
+from tracer.analysis.merged import MAX_KEYS, Group, Merged, Shape
 from tracer.analysis.rows import has, numbers, text, texts
 from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, UNKNOWN, TableName
 from tracer.window import Window
@@ -18,6 +18,9 @@ from tracer.window import Window
 __all__ = ["Summary"]
 
 MAX_REFUSED = 64
+# Tables of later versions: 64 with 1024 series each hold 150 MB at most.
+MAX_UNKNOWN = 64
+MAX_UNKNOWN_KEYS = 1024
 
 
 class Summary:
@@ -45,7 +48,8 @@ class Summary:
         self.samples: dict[TableName, Tally[tuple[int, str]]] = {}
         self.sample_cpus: dict[TableName, Tally[tuple[int, int, str]]] = {}
         self._tables: dict[TableName, Merged] = {}
-        self._seen: set[TableName] = set()
+        self._seen: set[str] = set()
+        self._unknown_windows = 0
 
     def add(self, window: Window) -> None:
         """Add one window that stands alone. Windows of one interval belong together: see ``add_interval``."""
@@ -59,7 +63,7 @@ class Summary:
         paused = self.intervals.judge([window for window, _ in readable]) == "paused"
         for window, why in readable:
             name = (window.probe, window.table)
-            self._seen.add(name)
+            self._see(window.probe)
             self.losses.add(window.probe, window.losses)
             if why:
                 self._refuse(name, why)
@@ -81,7 +85,7 @@ class Summary:
 
     def seen(self, probe: str) -> bool:
         """Return whether any table of ``probe`` was recorded."""
-        return any(name[0] == probe for name in self._seen)
+        return probe in self._seen
 
     def histograms(self) -> dict[TableName, Merged]:
         """Return every recorded table that holds a histogram, also of probes unknown here."""
@@ -94,11 +98,16 @@ class Summary:
 
     def unkept(self) -> dict[str, int]:
         """Return how many rows found no room here, by table: more keys than any node should have."""
-        return {
+        found = {
             f"{probe}.{name}": merged.unkept_rows
             for (probe, name), merged in self._tables.items()
             if merged.unkept_rows
         }
+        if self.losses.unkept:
+            found["losses"] = self.losses.unkept
+        if self._unknown_windows:
+            found["windows of unknown tables"] = self._unknown_windows
+        return found
 
     def cost(self) -> dict[str, Group]:
         """Return ``agent.cost`` by program; empty when it was not recorded."""
@@ -118,9 +127,22 @@ class Summary:
                 self.blame.add_softirqs(window.rows)
         elif name in SAMPLES:
             self._add_samples(name, window)
-        elif name in SHAPES or has(window.rows, "slots"):
-            shape = SHAPES.get(name, UNKNOWN)
-            self._tables.setdefault(name, Merged(shape)).add(window.rows, window.end_ns - window.start_ns)
+        elif name in SHAPES:
+            self._merge(name, window, SHAPES[name], MAX_KEYS)
+        elif has(window.rows, "slots"):
+            if name in self._tables or sum(one not in SHAPES for one in self._tables) < MAX_UNKNOWN:
+                self._merge(name, window, UNKNOWN, MAX_UNKNOWN_KEYS)
+            else:
+                self._unknown_windows += 1
+
+    def _merge(self, name: TableName, window: Window, shape: Shape, most: int) -> None:
+        if name not in self._tables:
+            self._tables[name] = Merged(shape, most)
+        self._tables[name].add(window.rows, window.end_ns - window.start_ns)
+
+    def _see(self, probe: str) -> None:
+        if len(self._seen) < MAX_PROBES:
+            self._seen.add(probe)
 
     def _add_samples(self, name: TableName, window: Window) -> None:
         tasks = self.samples.setdefault(name, Tally())

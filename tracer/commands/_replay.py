@@ -15,6 +15,8 @@ __all__ = ["Replay"]
 
 #: Intervals kept behind the current one; stepping back further reads the file again from its start.
 _KEPT = 120
+# A second of a big node is a few MB; one of a hostile recording 48 MB.
+_KEPT_BYTES = 64 << 20
 
 
 class Replay:
@@ -27,7 +29,8 @@ class Replay:
         self._path = path
         self._reader = RecordingReader(path)
         self.source = Source.from_header(self._reader.header)
-        self._kept: deque[list[Window]] = deque(maxlen=_KEPT)
+        self._kept: deque[list[Window]] = deque()
+        self._kept_bytes = 0
         self._iterator: Iterator[list[Window]] = iter(self._reader)
         self._at = 0
         self.known = 0
@@ -36,7 +39,8 @@ class Replay:
 
     def until(self, position: int) -> list[list[Window]]:
         """Return the last few intervals up to the ``position``-th (from 1), or up to the end."""
-        if position <= self._at - len(self._kept) + RECENT - 1 and self._at > len(self._kept):
+        first, first_kept = max(1, position - RECENT + 1), self._at - len(self._kept) + 1
+        if position < self._at and first < first_kept:
             self._rewind()
         while self._at < position and self._advance():
             pass
@@ -67,13 +71,24 @@ class Replay:
             # Remembered: a second reading, to step back, has not come to the end yet.
             self.complete, self.message = True, self._reader.warning
             return False
-        self._kept.append(windows)
+        self._keep(windows)
         self._at += 1
         self.known = max(self.known, self._at)
         return True
+
+    def _keep(self, windows: list[Window]) -> None:
+        self._kept.append(windows)
+        self._kept_bytes += _size(windows)
+        while len(self._kept) > 1 and (len(self._kept) > _KEPT or self._kept_bytes > _KEPT_BYTES):
+            self._kept_bytes -= _size(self._kept.popleft())
 
     def _rewind(self) -> None:
         self._reader.close()
         self._reader = RecordingReader(self._path)
         self._iterator, self._at = iter(self._reader), 0
         self._kept.clear()
+        self._kept_bytes = 0
+
+
+def _size(windows: list[Window]) -> int:
+    return sum(window.rows.nbytes for window in windows)
