@@ -50,6 +50,11 @@ def test_a_cut_recording_says_so_beside_its_numbers(recording):
     assert "WARNING: " in result.stdout and "was cut off after" in result.stdout
 
 
+def test_top_once_of_a_recording_says_where_it_is(recording):
+    screen = CliRunner().invoke(main, ["top", "--once", str(recording)]).stdout
+    assert "interval 6 of 6" in screen and "live" not in screen
+
+
 def test_json_is_one_object_a_line_also_for_errors(recording, tmp_path):
     result = foreshock("--json", recording, tmp_path / "none.fsk")
     first, second = map(json.loads, result.stdout.splitlines())

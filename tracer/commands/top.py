@@ -93,6 +93,7 @@ def _show_recording(path: str, once: bool, as_json: bool) -> None:
         state = TopState(source=replay.source)
         if once:
             state.show(replay.last())
+            state.position, state.message = f"{replay.known} of {replay.known}", replay.message
             _print(state, as_json)
             return
         with Terminal() as terminal:
