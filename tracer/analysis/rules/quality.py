@@ -16,14 +16,18 @@ __all__ = ["intervals", "losses", "own_use", "unseen"]
 _HARMLESS = frozenset({"suppressed", "appeared"})
 
 
+# Of these probes every event is counted, some of them under "other".
+_FOLDED_IS_COUNTED = frozenset({"hardirq", "napi"})
+
+
 def losses(summary: Summary) -> Outcome:
     """Judge each probe's losses against what it counted."""
     found: list[Finding] = []
     for probe, reasons in sorted(summary.losses.reasons.items()):
         share = _share(summary, probe)
-        lost = _lost(reasons)
+        lost = _lost(probe, reasons)
         if share > thresholds.LOSSES and sum(lost.values()) >= thresholds.LOSSES_LEAST:
-            found.append(_loss(probe, lost, summary.counted(probe), share))
+            found.append(_loss(probe, lost, _counted(summary, probe), share))
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))
@@ -119,13 +123,23 @@ def own_use(summary: Summary) -> Outcome:
     return Outcome(findings=(finding,))
 
 
-def _lost(reasons: Mapping[str, int]) -> dict[str, int]:
-    return {reason: number for reason, number in reasons.items() if number and reason not in _HARMLESS}
+def _lost(probe: str, reasons: Mapping[str, int]) -> dict[str, int]:
+    harmless = _HARMLESS | {"folded"} if probe in _FOLDED_IS_COUNTED else _HARMLESS
+    return {reason: number for reason, number in reasons.items() if number and reason not in harmless}
+
+
+def _counted(summary: Summary, probe: str) -> int:
+    """Return how many of the events that ``probe`` may lose it counted: polls not gaps, delays not runs."""
+    if probe == "napi" and (polls := summary.table("napi", "poll")):
+        return polls.total().sums["polls"]
+    if probe == "softirq" and (delays := summary.table("softirq", "delay")):
+        return delays.total().statistics.count
+    return summary.counted(probe)
 
 
 def _share(summary: Summary, probe: str) -> float:
     """Return the share of its events that a probe lost; 0 for probes without events, such as polled counters."""
-    lost, counted = sum(_lost(summary.losses.reasons[probe]).values()), summary.counted(probe)
+    lost, counted = sum(_lost(probe, summary.losses.reasons[probe]).values()), _counted(summary, probe)
     return lost / (counted + lost) if counted else 0.0
 
 
