@@ -9,6 +9,7 @@ import pytest
 from unit.synthetic import MS, NET_RX, SECOND, Node, crowd_interval, filled, histogram, hog_interval
 
 from tracer.analysis.finding import Finding, Severity
+from tracer.analysis.rules.quality import _share
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict, judge
 from tracer.window import Window
@@ -270,6 +271,38 @@ def test_losses_limit_what_the_numbers_mean():
 
 def test_suppressed_events_are_no_losses():
     assert run(lambda node: node.interval(losses={"suppressed": 90_000})).findings == ()
+
+
+def test_losses_are_compared_with_what_they_are_losses_of():
+    summary = Summary(SECOND)
+    summary.add_interval(Node().interval(only=["softirq", "napi", "hardirq"]))
+    for probe, reasons in (("softirq", {"unraised": 15}), ("napi", {"collided": 7}), ("hardirq", {"folded": 9000})):
+        summary.losses.add(probe, reasons)
+    delays = summary.table("softirq", "delay").total().statistics.count
+    assert _share(summary, "softirq") == pytest.approx(15 / (delays + 15))
+    assert _share(summary, "napi") == pytest.approx(7 / 8007)
+    assert _share(summary, "hardirq") == 0
+
+
+def test_a_holder_without_a_known_cgroup_is_no_neighbour():
+    finding = only(run(waiting(**filled(80 * MS, 0.9), holder_cgroup=b"")), "runqueue.wait")
+    assert "other[60]" in finding.who and "neighbour" not in finding.who
+
+
+def test_a_late_softirq_blames_its_holder_for_its_own_time_only():
+    row = {"kind": 1, "duration_ns": 40 * MS, "cpu": 1, "vector": NET_RX, "pid": 9, "comm": b"one"}
+    late = {(1, NET_RX): [40 * MS] * 3}
+    for own, cause in ((30 * MS, "hog"), (4 * MS, "crowd")):
+        events = [row | {"holder_ns": own}]
+        verdict = run(lambda node, events=events: node.interval(late=late, late_events=events))
+        assert only(verdict, "softirq.delay").values["cause"] == cause
+
+
+def test_a_long_softirq_does_not_deny_hard_interrupts():
+    rows = histogram([("cpu", "u4"), ("vector", "u4")], {(0, NET_RX): [90 * MS]})
+    summary = Summary(SECOND)
+    summary.add(Window("softirq", "run", 0, SECOND, rows))
+    assert "hard interrupts" in only(judge(summary), "softirq.run").who
 
 
 def test_what_was_not_recorded_is_said_never_zero():

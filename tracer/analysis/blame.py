@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tracer.analysis.events import Tally
-from tracer.analysis.rows import numbers, texts
+from tracer.analysis.rows import has, numbers, texts
 
 __all__ = ["Blame", "Cause", "Held", "Holder"]
 
@@ -115,8 +115,9 @@ class Blame:
         late = rows[numbers(rows, "kind") == SOFTIRQ_DELAY]
         columns = ("cpu", "vector", "duration_ns", "softirq_ns", "hardirq_ns", "pid")
         names = zip(texts(late, "comm"), texts(late, "cgroup"), strict=True)
-        values = zip(*(numbers(late, column) for column in columns), strict=True)
-        for (cpu, vector, duration, softirq, hardirq, pid), (comm, cgroup) in zip(values, names, strict=True):
+        own = numbers(late, "holder_ns") if has(late, "holder_ns") else numbers(late, "duration_ns")
+        values = zip(*(numbers(late, column) for column in columns), own, strict=True)
+        for (cpu, vector, duration, softirq, hardirq, pid, ran), (comm, cgroup) in zip(values, names, strict=True):
             key = (int(cpu), int(vector))
             if key not in self.vectors and len(self.vectors) >= MAX_VECTORS:
                 continue
@@ -130,7 +131,10 @@ class Blame:
             held.hardirq_ns += int(hardirq)
             if pid:
                 held.task_ns += task_ns
-                held.holders.add(Holder(comm, int(pid), cgroup), task_ns)
+                # The task with the most time, which need not be all of it.
+                holder_ns = min(int(ran), task_ns)
+                held.holder_ns += holder_ns
+                held.holders.add(Holder(comm, int(pid), cgroup), holder_ns)
             else:
                 held.idle_ns += task_ns
 

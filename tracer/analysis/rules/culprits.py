@@ -124,6 +124,8 @@ def _relation(held: Held) -> str:
     # Only meaningful when one cgroup is to blame and victims have a cgroup that can be compared.
     if held.cause not in ("hog", "crew") or not any(cgroup not in ("", "/") for (_, cgroup), _ in held.victims.items()):
         return ""
+    if not (held.top[0].cgroup if held.cause == "hog" else held.crew[1]):
+        return ""
     if held.own_share >= 0.5:
         return " The waiting tasks are of its own cgroup: the job slows itself."
     return " The waiting tasks are of other cgroups: a noisy neighbour."

@@ -98,7 +98,7 @@ def _run(number: int, members: list[int], cpus: dict[int, Statistics]) -> Findin
             f"{cpu_list(members)}: a {vector(number)} softirq ran for {at_most(worst_ns)} in one go "
             f"(normal: {_RUN_NORMAL})."
         ),
-        who="Nothing else ran on that CPU meanwhile, and no other softirq.",
+        who="No task and no other softirq ran on that CPU meanwhile; hard interrupts did, their time is not counted.",
         next="foreshock record --deep shows which function of which driver",
         anchor="softirq-run",
         value=worst_ns / 1e9,
