@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracer.collect import collector as collecting
 from tracer.collect.collector import Collector
 from tracer.collect.snapshots import Snapshots, member
 from tracer.collect.tables import table_dtype, table_rows
 from tracer.histogram import SLOTS, slot_of
 from tracer.kernel.job import MapShape
 from tracer.layouts import layout
-from tracer.probe import Events, Loss, Map, Probe, Table, Tracepoint
+from tracer.probe import Clock, Events, Loss, Map, Probe, Table, Tracepoint
 from tracer.probes._holders import Holders, holders
 from tracer.probes.cpustate import _derive
 
@@ -221,6 +223,55 @@ def test_a_collector_tells_losses_once_and_events_of_this_interval_only() -> Non
     assert again[2].rows.dtype == worst.rows.dtype
     assert again[0].start_ns == wait.end_ns and again[2].start_ns == worst.end_ns
     collector.close()
+
+
+class Switched:
+    """CPUs as hotplug leaves them."""
+
+    now = frozenset({0, 1, 2})
+
+    def read(self) -> frozenset[int]:
+        return self.now
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_has_no_clock(monkeypatch) -> None:
+    monkeypatch.setattr(Switched, "now", Switched.now)
+    monkeypatch.setattr(collecting.cpus, "OnlineCpus", Switched)
+    monkeypatch.setattr(collecting.cpus, "undisturbed", set)
+    probe = Probe(
+        name="cpustate",
+        summary="",
+        tier="light",
+        hooks=(Clock(5),),
+        maps=(Map("rows", "cpu_row", ("cpu",)),),
+        tables=(Table("time", "", map="rows", by=("cpu",), derive=_derive),),
+    )
+    rows = np.zeros(3, CPU_ROW)
+    rows["switches"], rows["stays"]["started_ns"] = 1, 500
+    session: Any = FakeSession(probe, rows)
+    session.options = SimpleNamespace(cpus=None)
+    session.events = lambda: iter(())
+    collector = Collector(session, names=None)  # type: ignore[arg-type]
+    told = []
+    for now in ({0, 1, 2}, {0, 1}, {0, 1}, {0, 1, 2}, {0, 1, 2}):
+        Switched.now = frozenset(now)
+        (time,) = collector.collect()
+        told.append((time.rows["cpu"].tolist(), time.losses["offline"], time.losses["unclocked"]))
+    assert told == [([0, 1, 2], 0, 0), ([0, 1], 1, 0), ([0, 1], 1, 0), ([0, 1], 1, 1), ([0, 1, 2], 0, 0)]
+    collector.close()
+
+
+def test_the_cpus_online_are_read_again_each_time(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(collecting.cpus, "_SYS", tmp_path)
+    (tmp_path / "online").write_text("0-3\n")
+    online = collecting.cpus.OnlineCpus()
+    assert online.read() == {0, 1, 2, 3}
+    (tmp_path / "online").write_text("0,2-3\n")
+    assert online.read() == {0, 2, 3}
+    online.close()
 
 
 # Time of a CPU

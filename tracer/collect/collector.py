@@ -11,8 +11,9 @@ import numpy as np
 
 from tracer.collect.snapshots import Snapshots
 from tracer.collect.tables import table_rows
+from tracer.kernel import cpus
 from tracer.kernel.session import Session
-from tracer.probe import Events, Probe, Table
+from tracer.probe import Clock, Events, Probe, Table
 from tracer.window import Window
 
 __all__ = ["Collector", "Names"]
@@ -58,6 +59,8 @@ class Collector:
         for polled in self._polled.values():
             if polled:
                 polled.read(time.monotonic_ns())
+        self._online = cpus.OnlineCpus()
+        self._online_at_start = self._online_now = self._online.read()
         for probe in session.probes:
             self._losses(probe)
         self._start_ns = time.monotonic_ns()
@@ -72,6 +75,7 @@ class Collector:
             self._tell_readers("complete")
         for snapshots in self._maps.values():
             snapshots.take()
+        self._online_at_start, self._online_now = self._online_now, self._online.read()
         events = self._events()
         end_ns = time.monotonic_ns()
         windows = [window for probe in self._session.probes for window in self._windows(probe, events, end_ns)]
@@ -84,6 +88,7 @@ class Collector:
 
     def close(self) -> None:
         """Close readers and sources; the session is the caller's."""
+        self._online.close()
         for polled in self._polled.values():
             if polled:
                 polled.close()
@@ -126,10 +131,29 @@ class Collector:
             more: Mapping[str, int]
             rows, more = table.derive(snapshots.before, snapshots.after, snapshots.start_ns, snapshots.end_ns)
             losses = {**losses, **more}
+            if table.by == ("cpu",):
+                rows, offline = self._of_online(rows)
+                losses["offline"] = offline
         else:
             rows = table_rows(table, self._session.shapes[table.map], snapshots)
             rows = table.named(rows, self._names) if table.named else rows
         return Window(probe.name, table.name, snapshots.start_ns, snapshots.end_ns, rows, losses)
+
+    def _of_online(self, rows: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the rows of CPUs that were online at both ends, and how many others there were.
+
+        What a table derives for a CPU adds up to the interval; one that is offline would be idle for all of it.
+        """
+        online = np.isin(rows["cpu"], list(self._online_at_start & self._online_now))
+        return rows[online], int((~online).sum())
+
+    def _unclocked(self) -> int:
+        """Return how many CPUs came online in this interval: clocks were attached to those of the start only."""
+        came = self._online_now - self._online_at_start
+        if not came:
+            return 0
+        traced = self._session.options.cpus
+        return len((came if traced is None else came & traced) - cpus.undisturbed())
 
     def _events(self) -> dict[tuple[str, str], tuple[np.ndarray, int]]:
         """Return each table's new rows, and how many events were not made into rows."""
@@ -147,6 +171,8 @@ class Collector:
         for loss, total, before in zip(probe.losses, totals, self._lost[probe.name], strict=True):
             # The counters have 64 bits, and so has their sum: both may wrap.
             losses[loss.reason] = losses.get(loss.reason, 0) + ((total - before) & 0xFFFFFFFFFFFFFFFF)
+        if any(isinstance(hook, Clock) for hook in probe.hooks):
+            losses["unclocked"] = self._unclocked()
         self._lost[probe.name] = totals
         return losses
 

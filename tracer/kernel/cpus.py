@@ -9,6 +9,7 @@ from pathlib import Path
 __all__ = [
     "possible_count",
     "online",
+    "OnlineCpus",
     "undisturbed",
     "parse_list",
     "process_exists",
@@ -40,6 +41,25 @@ def possible_count() -> int:
 def online() -> list[int]:
     """Return the CPUs that are online now."""
     return parse_list((_SYS / "online").read_text())
+
+
+class OnlineCpus:
+    """Which CPUs are online, asked often: the file stays open, and its text is read into numbers when it changes."""
+
+    def __init__(self) -> None:
+        self._file = os.open(_SYS / "online", os.O_RDONLY | os.O_CLOEXEC)
+        self._text = b""
+        self._cpus: frozenset[int] = frozenset()
+
+    def read(self) -> frozenset[int]:
+        """Return the CPUs that are online now, in a microsecond."""
+        text = os.pread(self._file, 65536, 0)
+        if text != self._text:
+            self._text, self._cpus = text, frozenset(parse_list(text.decode()))
+        return self._cpus
+
+    def close(self) -> None:
+        os.close(self._file)
 
 
 def undisturbed() -> set[int]:
