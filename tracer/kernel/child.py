@@ -20,7 +20,15 @@ from typing import Any
 
 __all__ = ["Child", "start_early", "take"]
 
-_START = "import sys; sys.path.append(sys.argv[1]); from loader.main import main; main()"
+#: Loaded from its folder under a name of our own: a distribution's package ``loader`` would win on sys.path.
+_START = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("foreshock_loader", sys.argv[1] + "/__init__.py")
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+from foreshock_loader.main import main
+main()
+"""
 _PATIENCE_SECONDS = 5
 _KEPT_BYTES = 1 << 20
 
@@ -37,7 +45,7 @@ class Child:
             folder = stack.enter_context(_empty_folder())
             with theirs:
                 self._process = subprocess.Popen(
-                    [interpreter, "-I", "-c", _START, str(Path(__file__).parent), str(theirs.fileno())],
+                    [interpreter, "-I", "-c", _START, str(Path(__file__).with_name("loader")), str(theirs.fileno())],
                     stdin=subprocess.PIPE,
                     stdout=self._words,
                     stderr=self._words,

@@ -1,0 +1,18 @@
+"""The loader's process imports our package, whatever else goes by that name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tracer.kernel import child
+
+
+def test_another_package_called_loader_is_not_taken_for_ours(tmp_path: Path) -> None:
+    (tmp_path / "loader").mkdir()
+    (tmp_path / "loader/__init__.py").write_text("raise SystemExit('not ours')\n")
+    started = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + child._START.replace("main()", "print(main)")
+    folder = Path(child.__file__).with_name("loader")
+    done = subprocess.run([sys.executable, "-I", "-c", started, folder], capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith("<function main"), done.stderr
