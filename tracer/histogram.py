@@ -21,6 +21,7 @@ from tracer.layouts import constants, layout
 __all__ = [
     "FIRST_BUCKET",
     "LAST_BUCKET",
+    "GROWTH",
     "SLOTS",
     "edge_ns",
     "edges_ns",
@@ -36,6 +37,8 @@ _CONSTANTS = constants("hist")
 FIRST_BUCKET: int = _CONSTANTS["HIST_FIRST_BUCKET"]
 LAST_BUCKET: int = _CONSTANTS["HIST_LAST_BUCKET"]
 SLOTS: int = _CONSTANTS["HIST_SLOTS"]
+#: How much higher a bucket's upper edge is than its lower one.
+GROWTH: float = 2.0 ** (1 / 2 ** _CONSTANTS["HIST_SCHEMA"])
 
 _Slots = npt.NDArray[np.integer]
 

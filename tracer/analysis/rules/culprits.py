@@ -58,7 +58,7 @@ def next_step(held: Held | None) -> str:
         "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",
         "softirq": "see softirqs and devices below; spread the queues' interrupts (RSS, RPS, affinity)",
         "hardirq": "see interrupt lines below; spread or coalesce that line",
-        "idle": "check the hypervisor's steal time and the idle states allowed (cpuidle)",
+        "idle": "see whether nr_throttled grows in the cgroup's cpu.stat; if not, steal time and idle states (cpuidle)",
         "unseen": "foreshock record --deep samples what runs; on a virtual machine check steal time",
     }[held.cause]
 
@@ -104,7 +104,7 @@ def _actor(held: Held, what: str) -> str:
             many = f"up to {held.most_tasks}" if held.most_tasks > 1 else "several"
             return (
                 f"A crowd, no single task: {many} took turns on the CPU during one wait, the longest of each had "
-                f"{percent(held.share(held.holder_ns))} of it."
+                f"{percent(held.share(held.holder_ns))} of it.{_crowd_name(held)}"
             )
         case "softirq":
             return f"Softirqs took {percent(held.share(held.softirq_ns))} of the time of the worst {what}."
@@ -112,12 +112,20 @@ def _actor(held: Held, what: str) -> str:
             return f"Hard interrupts took {percent(held.share(held.hardirq_ns))} of the time of the worst {what}."
         case "idle":
             return (
-                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}: the wake-up came late "
-                "(halted virtual CPU, deep idle state), nobody held it."
+                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}, nobody held it: the "
+                "tasks were throttled (CPU quota of their cgroup, limit of real-time time), or woken late (halted virtual "
+                "CPU, deep idle state)."
             )
         case "unseen":
             seen = percent(held.share(held.covered_ns))
             return f"Only {seen} of the worst {what} is covered by the CPU's log: who held it is not known."
+
+
+def _crowd_name(held: Held) -> str:
+    """Most crowds are many tasks of one program."""
+    comm, _, tasks, share = held.crew
+    of_holders = share / max(held.share(held.holder_ns), 1e-9)
+    return f" The longest were mostly tasks called {_name(comm)}." if tasks > 1 and of_holders >= 0.8 else ""
 
 
 def _relation(held: Held) -> str:

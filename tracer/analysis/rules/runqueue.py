@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer import histogram
 from tracer.analysis import thresholds
 from tracer.analysis.blame import Held
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
@@ -35,7 +36,8 @@ def run_queue(summary: Summary) -> Outcome:
 
 
 def _stands_out(one: Statistics) -> bool:
-    p99 = one.count >= thresholds.LEAST_SAMPLES and one.p99_ns > thresholds.RUNQUEUE_P99_NS
+    # A quantile is its bucket's upper edge: the whole bucket has to lie beyond.
+    p99 = one.count >= thresholds.LEAST_SAMPLES and one.p99_ns > thresholds.RUNQUEUE_P99_NS * histogram.GROWTH
     return p99 or one.max_ns > thresholds.RUNQUEUE_WORST_NS
 
 
@@ -43,6 +45,8 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     worst_cpu = max(members, key=lambda cpu: (cpus[cpu].max_ns, cpus[cpu].p99_ns))
     worst_ns, p99_ns = cpus[worst_cpu].max_ns, max(cpus[cpu].p99_ns for cpu in members)
     held = summary.blame.cpus.get(worst_cpu)
+    if held and held.longest_ns:
+        p99_ns = min(p99_ns, held.longest_ns)  # exact, where the quantile is an upper edge
     waits = sum(cpus[cpu].count for cpu in members)
     use_worst = worst_ns / thresholds.RUNQUEUE_WORST_NS >= p99_ns / thresholds.RUNQUEUE_P99_NS
     decided = worst_ns if use_worst else p99_ns
