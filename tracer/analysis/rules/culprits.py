@@ -112,9 +112,9 @@ def _actor(held: Held, what: str) -> str:
             return f"Hard interrupts took {percent(held.share(held.hardirq_ns))} of the time of the worst {what}."
         case "idle":
             return (
-                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}, nobody held it: the "
-                "tasks were throttled (CPU quota of their cgroup, limit of real-time time), or woken late (halted virtual "
-                "CPU, deep idle state)."
+                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}, nobody held it: "
+                "the tasks were throttled (CPU quota of their cgroup, limit of real-time time), or woken late "
+                "(halted virtual CPU, deep idle state)."
             )
         case "unseen":
             seen = percent(held.share(held.covered_ns))
