@@ -146,9 +146,9 @@ def test_interrupts_that_are_off_are_a_stall(attach, cpu):
 
 def test_the_watchdog_waits_for_as_long_as_the_stall(attach, cpu):
     period_s = watchdog_period_s()
-    with Holder(period_s + 0.4) as holder:
-        windows = held_up(attach("cpustall"), cpu, holder.hold, period_s + 0.4)
-    # It comes once per period, so at the latest 0.4 s before the stall ends.
+    with Holder(period_s + 1.0) as holder:
+        windows = held_up(attach("cpustall"), cpu, holder.hold, period_s + 1.0)
+    # It comes once per period, so at the latest about 1 s before the stall ends.
     assert of(windows, "feed", cpu)["sum"].sum() >= 0.35e9
     told = of(windows, "stalls", cpu)
     assert all((told["evidence"] & FEED > 0) == (told["feed_ns"] > 0))
