@@ -84,7 +84,7 @@ def test_a_spinner_has_its_cpu_and_its_function_is_named(attach, spinner):
     # On a machine of its own that is all of the CPU; others may be using it, too.
     assert int(rows["weight"].sum()) == pytest.approx(HZ * used, rel=0.1, abs=3)
     assert stacks.weight(rows, "spin_here", b"u") >= 0.95 * int(rows["weight"].sum())
-    (best,) = rows[rows["weight"] == rows["weight"].max()]
+    best = rows[rows["weight"].argmax()]  # one of several, where two intervals had as many samples
     assert stacks.names(best["stack"], b"u")[:3] == ["spin_here", "called_by", "main"]
     assert stacks.names(best["stack"], b"k") == []
     assert {reason for reason, number in stacks.losses.items() if number} <= {"ended"}
