@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from .bignode import CPUS, time_collect
-from .machine import busy_percent, say, shown
+from .machine import busy_percent, cpu_seconds, say, shown
 from .objects import children
 from .results import Check, Section, table
 from .sides import recording
@@ -26,10 +26,10 @@ def measure(rounds: int) -> Section:
     with recording(cpu=None) as process:
         # The start's own work is no part of running, nor is the first second's accounting.
         time.sleep(3)
-        before, began = _cpu_seconds(process.pid), time.monotonic()
+        before, began = cpu_seconds(process.pid), time.monotonic()
         busy = busy_percent(SECONDS)
         elapsed = time.monotonic() - began
-        percent = 100 * (_cpu_seconds(process.pid) - before) / elapsed
+        percent = 100 * (cpu_seconds(process.pid) - before) / elapsed
         everyone = [process.pid, *children(process.pid)]
         resident = _kilobytes(process.pid, "Rss") / 1024
         proportional = sum(_kilobytes(pid, "Pss") for pid in everyone) / 1024
@@ -59,16 +59,6 @@ def measure(rounds: int) -> Section:
         f"copying the maps and making the windows took {shown(took)} ms ({len(took)} intervals).",
     ]
     return section
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all threads of a process so far, to the nanosecond where the kernel keeps it so."""
-    try:
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-    except FileNotFoundError:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100
 
 
 def _kilobytes(pid: int, name: str) -> int:

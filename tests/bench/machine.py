@@ -22,6 +22,7 @@ __all__ = [
     "Missing",
     "busy_percent",
     "command",
+    "cpu_seconds",
     "describe",
     "folder",
     "say",
@@ -97,6 +98,16 @@ def busy_percent(seconds: float = 2.0) -> float:
     time.sleep(seconds)
     later_total, later_idle = sample()
     return 100 * (1 - (later_idle - idle) / max(later_total - total, 1))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of all threads of a process so far, to the nanosecond where the kernel keeps it so."""
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    except FileNotFoundError:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
 
 
 def describe() -> list[tuple[str, str]]:
