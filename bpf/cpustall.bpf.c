@@ -29,13 +29,6 @@
 #define STOPPER_COMM 0x6f6974617267696dULL
 #define STOPPER_COMM_8 0x2f6e
 
-/*
- * TIF_NEED_RESCHED is bit 3 of x86's flags, and bit 4 since the generic TIF bits (in v6.18). Nothing tells which
- * it is, and nothing needs to: the other is lazy rescheduling, single step or OOM victim, none of which is set
- * at sample after sample in a task that is not held up.
- */
-#define X86_NEED_RESCHED (1 << 3 | 1 << 4)
-
 MAPPED_ARRAY(cpustall_row, cpustall_rows, NR_CPUS);
 
 helper struct cpustall_row *cpustall_row_of(u32 cpu)
@@ -127,11 +120,11 @@ helper bool need_resched(void *task, struct cpustall_row *stall)
 
 	bpf_probe_read_kernel(&not_needed, sizeof(not_needed), task + TASK_STRUCT__THREAD_INFO__PREEMPT__NEED_RESCHED);
 	return !not_needed;
-#elif defined(__x86_64__) && defined(TASK_STRUCT__THREAD_INFO__FLAGS)
+#elif defined(TIF_NEED_RESCHED) && defined(TASK_STRUCT__THREAD_INFO__FLAGS)
 	u64 flags = 0;
 
 	bpf_probe_read_kernel(&flags, sizeof(flags), task + TASK_STRUCT__THREAD_INFO__FLAGS);
-	return flags & X86_NEED_RESCHED;
+	return flags >> TIF_NEED_RESCHED & 1;
 #else
 	stall->unreadable++;
 	return false;

@@ -19,7 +19,7 @@ from kernel.workload import test_run
 from tracer.kernel.loader.btf import Btf
 from tracer.kernel.loader.syscalls import _bpf, load_program
 
-__all__ = ["Holder", "has_local_irq", "on_cpu"]
+__all__ = ["Holder", "has_local_irq", "instruction", "load_64", "on_cpu"]
 
 _ARRAY, _SOCKET_FILTER, _SO_ATTACH_BPF = 2, 1, 50
 _MAP_VALUE = _KERNEL_FUNCTION = 2
@@ -84,34 +84,35 @@ def _code(memory: int, seconds: float, interrupts: bool) -> bytes:
     """Return: start; r7 = now; do { copy } while (now - r7 <= seconds); end."""
     save, restore = b"", b""
     if not interrupts:
-        flags = _instruction(0xBF, 1, 10) + _instruction(0x07, 1, value=-8)  # r1 = the stack's first word
-        save = flags + _instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_save"))
-        restore = flags + _instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_restore"))
-    start = save + _call(_KTIME_GET_NS) + _instruction(0xBF, 7, 0) + _instruction(0xB7, 8)
+        flags = instruction(0xBF, 1, 10) + instruction(0x07, 1, value=-8)  # r1 = the stack's first word
+        save = flags + instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_save"))
+        restore = flags + instruction(0x85, 0, _KERNEL_FUNCTION, value=_function("bpf_local_irq_restore"))
+    start = save + _call(_KTIME_GET_NS) + instruction(0xBF, 7, 0) + instruction(0xB7, 8)
     copy = (
-        _load(1, _MAP_VALUE, memory)
-        + _instruction(0xB7, 2, value=_CHUNK)
-        + _load(3, _MAP_VALUE, memory)
+        load_64(1, _MAP_VALUE, memory)
+        + instruction(0xB7, 2, value=_CHUNK)
+        + load_64(3, _MAP_VALUE, memory)
         + _call(_PROBE_READ_KERNEL)
         + _call(_KTIME_GET_NS)
-        + _instruction(0x1F, 0, 7)  # r0 -= r7
-        + _load(1, 0, int(seconds * 1e9))
-        + _instruction(0x2D, 0, 1, offset=2)  # if r0 > r1: end
-        + _instruction(0x07, 8, value=1)  # r8++
+        + instruction(0x1F, 0, 7)  # r0 -= r7
+        + load_64(1, 0, int(seconds * 1e9))
+        + instruction(0x2D, 0, 1, offset=2)  # if r0 > r1: end
+        + instruction(0x07, 8, value=1)  # r8++
     )
-    again = _instruction(0xA5, 8, offset=-len(copy) // 8 - 1, value=_ROUNDS)  # while r8 < rounds
-    return start + copy + again + restore + _instruction(0xB7) + _instruction(0x95)
+    again = instruction(0xA5, 8, offset=-len(copy) // 8 - 1, value=_ROUNDS)  # while r8 < rounds
+    return start + copy + again + restore + instruction(0xB7) + instruction(0x95)
 
 
-def _instruction(operation: int, register: int = 0, source: int = 0, *, offset: int = 0, value: int = 0) -> bytes:
+def instruction(operation: int, register: int = 0, source: int = 0, *, offset: int = 0, value: int = 0) -> bytes:
+    """Return one BPF instruction."""
     return struct.pack("<BBhi", operation, register | source << 4, offset, value)
 
 
 def _call(helper: int) -> bytes:
-    return _instruction(0x85, value=helper)
+    return instruction(0x85, value=helper)
 
 
-def _load(register: int, source: int, value: int) -> bytes:
+def load_64(register: int, source: int, value: int) -> bytes:
     """Load 64 bits: a number, or the address of a map's first value."""
     low, high = value & 0xFFFFFFFF, value >> 32
     return struct.pack("<BBhI", 0x18, register | source << 4, 0, low) + struct.pack("<BBhI", 0, 0, 0, high)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tracer.kernel import thread_flags
 from tracer.layouts import bpf_folder, constants, layouts
 from tracer.probe import Clock, Events, Hook, Map, Probe, Tracepoint, Vectors
 
@@ -84,6 +85,7 @@ def event_kinds(probes: Sequence[Probe]) -> dict[int, tuple[Probe, Events]]:
 def job(probes: Sequence[Probe], options: Options) -> dict[str, Any]:
     """Return the loader's job as a JSON value; ``probes`` in the order of ``ordered``."""
     numbers: dict[str, int] = {"NR_CPUS": options.cpu_count, "RING_PAGES": RING_PAGES, "PAGE_SIZE": mmap.PAGESIZE}
+    numbers.update(thread_flags.constants())
     for probe in probes:
         numbers.update(probe.settings)
     numbers.update({table.macro: kind for kind, (_, table) in event_kinds(probes).items()})
