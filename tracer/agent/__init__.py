@@ -1,0 +1,1 @@
+"""The always-on process and its sentinels."""

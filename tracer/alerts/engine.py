@@ -1,0 +1,175 @@
+"""Turn what rules find true into alerts: each is told when it changes, and now and then again while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracer.alerts.alert import Alert, Condition, State, Subject, alert_id
+from tracer.alerts.record import alert_from, alert_record
+from tracer.alerts.rule import Rule, View
+from tracer.errors import RecordingError
+
+__all__ = ["Engine", "Identity"]
+
+#: Alerts kept at once. A node in such trouble is paged already; the others are counted.
+MOST_ALERTS = 256
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who speaks: the node, this boot of it, the process. ``clock_offset_ns``: CLOCK_REALTIME less CLOCK_MONOTONIC."""
+
+    node: str
+    boot_id: str
+    clock_offset_ns: int
+    source: str = "agent"
+
+
+@dataclass
+class _Track:
+    """One rule's condition about one subject, for as long as it lasts."""
+
+    alert: Alert
+    true_since_ns: int
+    true_ns: int
+    told_ns: int = 0
+
+
+class Engine:
+    """Keeps the states of the alerts of one process. ``refused`` counts those beyond ``MOST_ALERTS``."""
+
+    def __init__(self, rules: Iterable[Rule], identity: Identity, *, shadow: Collection[str] = ()) -> None:
+        self.rules = tuple(rules)
+        self.refused = 0
+        self._identity = identity
+        self._shadow = frozenset(shadow)
+        self._tracks: dict[tuple[str, Subject], _Track] = {}
+
+    def judge(self, view: View) -> list[Alert]:
+        """Ask every rule whose tables are there, and return what has to be told now.
+
+        A rule that can't be asked leaves its alerts as they are: no news is not good news.
+        """
+        told: list[Alert] = []
+        for rule in self.rules:
+            if not all(table in view.windows for table in rule.needs):
+                continue
+            held: set[Subject] = set()
+            for condition in rule.judge(view):
+                held.add(condition.subject)
+                told += self._holds(rule, condition, view)
+            told += self._gone(rule, held, view.now_ns)
+        return told
+
+    @property
+    def firing(self) -> list[Alert]:
+        """The alerts that fire, oldest first."""
+        alerts = [track.alert for track in self._tracks.values() if track.alert.state is State.FIRING]
+        return sorted(alerts, key=lambda alert: alert.began_ns)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later process of the same boot needs in order to go on without telling everything again."""
+        return {"boot_id": self._identity.boot_id, "firing": [alert_record(alert) for alert in self.firing]}
+
+    def restore(self, state: Mapping[str, Any], now_ns: int) -> None:
+        """Go on from an earlier process's ``state``; one of another boot is over, and ignored.
+
+        Raises RecordingError when it is damaged.
+        """
+        if not isinstance(state, Mapping) or not isinstance(state.get("firing"), list):
+            raise RecordingError("the alerts' state is damaged.")
+        if state.get("boot_id") != self._identity.boot_id:
+            return
+        known = {rule.name for rule in self.rules}
+        for record in state["firing"][:MOST_ALERTS]:
+            alert = alert_from(record)
+            if alert.rule in known:
+                track = _Track(alert, alert.began_ns, now_ns, now_ns)
+                self._tracks[alert.rule, alert.condition.subject] = track
+
+    def _holds(self, rule: Rule, condition: Condition, view: View) -> Iterable[Alert]:
+        track = self._tracks.get((rule.name, condition.subject))
+        if track is None:
+            if len(self._tracks) >= MOST_ALERTS:
+                self.refused += 1
+                return
+            track = _Track(self._new(rule, condition, view.now_ns), view.now_ns, view.now_ns)
+            self._tracks[rule.name, condition.subject] = track
+        before, track.true_ns = track.alert, view.now_ns
+        severity = max(condition.severity, before.severity)
+        track.alert = replace(
+            before,
+            condition=_kept(replace(condition, severity=severity), before.condition),
+            at_ns=view.now_ns,
+            unix_ns=view.now_ns + self._identity.clock_offset_ns,
+            quality=_quality(rule, view),
+        )
+        if before.state is State.PENDING:
+            if view.now_ns - track.true_since_ns >= rule.for_ns:
+                yield self._tell(track, State.FIRING)
+        elif (
+            severity > before.severity
+            or _learnt(before.condition, track.alert.condition)
+            or view.now_ns - track.told_ns >= rule.again_ns
+        ):
+            yield self._tell(track, State.FIRING)
+
+    def _gone(self, rule: Rule, held: Collection[Subject], now_ns: int) -> Iterable[Alert]:
+        for key, track in list(self._tracks.items()):
+            if key[0] != rule.name or key[1] in held:
+                continue
+            if track.alert.state is State.PENDING:
+                del self._tracks[key]
+            elif now_ns - track.true_ns >= rule.keep_ns:
+                del self._tracks[key]
+                track.alert = replace(track.alert, at_ns=now_ns, unix_ns=now_ns + self._identity.clock_offset_ns)
+                yield self._tell(track, State.RESOLVED)
+
+    def _tell(self, track: _Track, state: State) -> Alert:
+        track.alert = replace(track.alert, state=state, sequence=track.alert.sequence + 1)
+        track.told_ns = track.alert.at_ns
+        return track.alert
+
+    def _new(self, rule: Rule, condition: Condition, now_ns: int) -> Alert:
+        identity = self._identity
+        return Alert(
+            id=alert_id(identity.boot_id, rule.name, condition.subject, condition.since_ns),
+            rule=rule.name,
+            title=rule.title,
+            state=State.PENDING,
+            condition=condition,
+            next=rule.next,
+            node=identity.node,
+            boot_id=identity.boot_id,
+            sequence=0,
+            began_ns=condition.since_ns,
+            at_ns=now_ns,
+            unix_ns=now_ns + identity.clock_offset_ns,
+            source=identity.source,
+            shadow=rule.name in self._shadow,
+        )
+
+
+def _kept(condition: Condition, before: Condition) -> Condition:
+    """Return the condition with the culprit known before, where this look at it saw none."""
+    return condition if condition.culprit or not before.culprit else replace(condition, culprit=before.culprit)
+
+
+def _learnt(before: Condition, now: Condition) -> bool:
+    """Return whether a culprit, or its stack, is known now for the first time."""
+    if now.culprit is None:
+        return False
+    return before.culprit is None or (bool(now.culprit.stack) and not before.culprit.stack)
+
+
+def _quality(rule: Rule, view: View) -> dict[str, int]:
+    """Return what the tables behind a rule missed, by reason; only what happened."""
+    missed: dict[str, int] = {}
+    for table in (*rule.needs, *rule.wants):
+        window = view.windows.get(table)
+        for reason, number in (window.losses if window else {}).items():
+            if number:
+                missed[reason] = missed.get(reason, 0) + number
+    return missed

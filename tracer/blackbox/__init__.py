@@ -1,0 +1,1 @@
+"""The flight recorder on disk, and what it tells after the node has died."""

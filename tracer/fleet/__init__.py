@@ -1,0 +1,1 @@
+"""The process on another host that receives alerts and windows, and notices nodes that fall silent."""
