@@ -100,7 +100,7 @@ helper u64 hist_find(u64 value)
 	return slot;
 }
 
-/* Count a value in a histogram that only this CPU writes. */
+/* Count a value in a histogram that only this CPU writes: in this order, see tracer/collect/snapshots.py. */
 helper void hist_add(struct hist *hist, u64 value)
 {
 	u64 slot = hist_find(value);
@@ -108,6 +108,7 @@ helper void hist_add(struct hist *hist, u64 value)
 	if (slot >= HIST_SLOTS)
 		return;
 	hist->sum += value;
+	barrier();
 	hist->slots[slot]++;
 }
 

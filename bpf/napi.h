@@ -17,8 +17,8 @@ struct napi_set {
 };
 
 /*
- * One NAPI with one budget on one CPU; written by that CPU alone. Counts go on when a row is given to another
- * NAPI, so that differences hold.
+ * One NAPI with one budget on one CPU; written by that CPU alone, but for the peak. Counts go on when a row is
+ * given to another NAPI, so that differences hold.
  */
 struct napi_row {
 	u64 number;  /* of the NAPI, made from its address */
@@ -32,7 +32,7 @@ struct napi_row {
 	u64 work;
 	u64 full;        /* polls that used the whole budget */
 	u64 streak;      /* full polls in a row up to now */
-	u64 streak_max;  /* most full polls in a row */
+	u64 streak_max;  /* most full polls in a row; set to 0 from outside as an interval ends */
 	u64 folded;      /* polls that are in this row because no place was left */
 	u64 collided;    /* full polls whose gap is not measured: all places were taken */
 	u64 negative;    /* gaps below zero: the NAPI came from another CPU whose clock is ahead */

@@ -149,6 +149,7 @@ class Table:
 
     ``by`` names the map's axes as columns, one per axis; an axis named "" is dropped (rows of it are told
     apart by ``keys``). ``histogram`` is a ``struct hist`` member. ``used`` is a key that is 0 in an unused row.
+    ``gauges`` are shown as they are, ``peaks`` likewise and set back to 0, so that each is of one interval.
     ``derive(before, after, start_ns, end_ns)`` replaces the generic difference where a table needs more than
     that: it gets two snapshots of the map and returns the rows and what it had to leave out.
     ``named(rows, names)`` puts names in place of ids that only the node can resolve, as ``Events.decode`` does.
@@ -161,6 +162,7 @@ class Table:
     keys: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
     gauges: tuple[str, ...] = ()
+    peaks: tuple[str, ...] = ()
     histogram: str = ""
     used: str = ""
     columns: tuple[Column, ...] = ()

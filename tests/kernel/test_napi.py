@@ -171,7 +171,16 @@ def test_a_streak_goes_on_from_interval_to_interval(driven, poll):
     assert (row["full"], row["streak"], row["streak_max"]) == (1, 3, 3)
     poll(0)
     row = of_budget(driven.rows("napi.poll"))
-    assert (row["polls"], row["streak"], row["streak_max"]) == (1, 0, 3)
+    assert (row["polls"], row["streak"], row["streak_max"]) == (1, 0, 0)
+
+
+def test_the_longest_streak_is_of_the_interval(driven, poll):
+    for work in (77, 77, 77, 0):
+        poll(work)
+    assert of_budget(driven.rows("napi.poll"))["streak_max"] == 3
+    for work in (77, 0):
+        poll(work)
+    assert of_budget(driven.rows("napi.poll"))["streak_max"] == 1
 
 
 def test_the_gap_is_the_time_from_a_full_poll_to_the_next(driven, poll):

@@ -46,9 +46,9 @@ def add(row: np.void, *values_ns: int) -> None:
 class Live:
     """A live map that is snapshotted before and after a change."""
 
-    def __init__(self, rows: np.ndarray, used: str = "") -> None:
+    def __init__(self, rows: np.ndarray, *tables: Table) -> None:
         self.rows = rows
-        self.snapshots = Snapshots(rows, used)
+        self.snapshots = Snapshots(rows, tables or (HISTOGRAM,))
 
     def __enter__(self) -> np.ndarray:
         self.snapshots.take()
@@ -100,27 +100,37 @@ def test_cells_of_32_bits_may_wrap() -> None:
     assert (row["calls"], row["slots"][7], row["sum"]) == (5, 2, 100)
 
 
-def test_a_row_given_to_another_key_began_at_zero() -> None:
+def test_a_row_given_to_another_key_counts_on() -> None:
     table = Table("t", "", by=("",), keys=("key",), counters=("calls",), histogram="wait", used="key")
     rows = live(4)
     rows[1]["key"], rows[1]["calls"] = 11, 100
     add(rows[1], *[40] * 100)
-    with (changed := Live(rows, "key")) as now:
-        now[1] = np.zeros((), ROW)
-        now[1]["key"], now[1]["calls"] = 22, 3
+    with (changed := Live(rows, table)) as now:
+        now[1]["key"] = 22
+        now[1]["calls"] += 3
         add(now[1], 40, 40, 40)
     (row,) = table_rows(table, shape(ROWS=4), changed.snapshots)
     assert (row["key"], row["calls"], row["sum"], row["slots"].sum()) == (22, 3, 120, 3)
 
 
+def test_a_peak_is_of_one_interval() -> None:
+    table = Table("t", "", by=("cpu",), counters=("calls",), peaks=("key",))
+    rows = live(2)
+    rows["key"] = 9
+    with (changed := Live(rows, table)) as now:
+        now["calls"], now["key"][1] = 1, 4
+    assert table_rows(table, shape(cpu=2), changed.snapshots)["key"].tolist() == [0, 4]
+    assert rows["key"].tolist() == [0, 0]
+
+
 def test_rows_never_given_out_are_not_copied() -> None:
     rows = live(1000)
     rows["calls"] = 5  # nobody's
-    with (changed := Live(rows, "key")) as now:
+    table = Table("t", "", by=("",), keys=("key",), counters=("calls",), used="key")
+    with (changed := Live(rows, table)) as now:
         now[7]["key"], now[7]["calls"] = 1, 9
     assert changed.snapshots.rows.tolist() == [7]
     assert not changed.snapshots.after["calls"][np.arange(1000) != 7].any()
-    table = Table("t", "", by=("",), keys=("key",), counters=("calls",), used="key")
     assert table_rows(table, shape(ROWS=1000), changed.snapshots)["calls"].tolist() == [9]
 
 

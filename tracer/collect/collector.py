@@ -42,7 +42,7 @@ class Collector:
     def __init__(self, session: Session, names: Names, settings: Mapping[str, object] | None = None) -> None:
         self._session = session
         self._names = names
-        self._maps = {name: Snapshots(session.array(name), _used(session, name)) for name in _tabled(session)}
+        self._maps = {name: Snapshots(session.array(name), tables) for name, tables in _tabled(session).items()}
         self._polled = {probe.name: _polled(session, probe, dict(settings or {})) for probe in session.probes}
         self._nothing = {
             (probe.name, table.name): _empty(probe, table, names)
@@ -196,17 +196,14 @@ def _empty(probe: Probe, table: Events, names: Names) -> np.ndarray:
     return table.decode(none, names) if table.decode else none
 
 
-def _tabled(session: Session) -> set[str]:
-    """Return the maps that tables or losses are read from."""
-    names = {table.map for probe in session.probes for table in probe.tables if isinstance(table, Table) and table.map}
-    return names | {loss.map for probe in session.probes for loss in probe.losses}
-
-
-def _used(session: Session, name: str) -> str:
-    """Return the member that tells rows of a map in use, if every table of the map has the same."""
-    tables = [table for probe in session.probes for table in probe.tables if isinstance(table, Table)]
-    used = {table.used for table in tables if table.map == name}
-    return used.pop() if len(used) == 1 else ""
+def _tabled(session: Session) -> dict[str, list[Table]]:
+    """Return the maps that tables or losses are read from, each with its tables."""
+    maps: dict[str, list[Table]] = {loss.map: [] for probe in session.probes for loss in probe.losses}
+    for probe in session.probes:
+        for table in probe.tables:
+            if isinstance(table, Table) and table.map:
+                maps.setdefault(table.map, []).append(table)
+    return maps
 
 
 def _polled(session: Session, probe: Probe, settings: dict[str, object]) -> _Polled | None:

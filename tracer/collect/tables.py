@@ -19,9 +19,9 @@ _Index = npt.NDArray[np.intp]
 
 
 def table_dtype(table: Table, shape: MapShape) -> np.dtype:
-    """Return the rows' layout: axes, keys, counters and gauges, then a histogram's sum and slots."""
+    """Return the rows' layout: axes, keys, counters, gauges and peaks, then a histogram's sum and slots."""
     keys = [(name, shape.dtype[name]) for name in table.keys]
-    counters = [_column(path) for path in (*table.counters, *table.gauges)]
+    counters = [_column(path) for path in (*table.counters, *table.gauges, *table.peaks)]
     return _dtype(tuple(filter(None, table.by)), tuple(keys), tuple(counters), bool(table.histogram))
 
 
@@ -38,11 +38,12 @@ def _dtype(
 
 
 def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarray:
-    """Return the rows that changed between the snapshots, as ``Window.rows`` describes them.
+    """Return the rows in which anything counted between the snapshots, as ``Window.rows`` describes them.
 
-    Differences are taken modulo the counter's width: a u32 cell may wrap between two snapshots.
+    Differences are taken modulo the counter's width: a u32 cell may wrap between two snapshots. Counts go on when a
+    row is given to another key, so what it counted in the interval is told under that.
     """
-    chosen = _changed(table, snapshots)
+    chosen = _candidates(table, snapshots)
     rows = np.zeros(len(chosen), dtype=table_dtype(table, shape))
     if not len(chosen):
         return rows
@@ -51,47 +52,42 @@ def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarra
         if name:
             rows[name] = place % size
         place = place // size
-    for name in (*table.keys, *table.gauges):
+    for name in (*table.keys, *table.gauges, *table.peaks):
         rows[_column(name)] = member(snapshots.after, name)[chosen]
-    fresh = _given_to_another(table, snapshots, chosen)
     for path in table.counters:
-        rows[_column(path)] = _difference(path, snapshots, chosen, fresh)
+        rows[_column(path)] = _difference(path, snapshots, chosen)
     if table.histogram:
-        rows["sum"] = _difference(f"{table.histogram}.sum", snapshots, chosen, fresh)
-        rows["slots"] = _difference(f"{table.histogram}.slots", snapshots, chosen, fresh)
-    return rows
+        rows["sum"] = _difference(f"{table.histogram}.sum", snapshots, chosen)
+        rows["slots"] = _difference(f"{table.histogram}.slots", snapshots, chosen)
+    counted = np.zeros(len(rows), dtype=bool)
+    for name in (*map(_column, table.counters), *(("sum",) if table.histogram else ())):
+        counted |= rows[name] > 0
+    if table.histogram:
+        counted |= rows["slots"].any(axis=1)
+    return rows if counted.all() else rows[counted]
 
 
 # Below, members are taken first and rows of them then: a row of the map holds a kilobyte of other members.
 
 
-def _changed(table: Table, snapshots: Snapshots) -> _Index:
-    """Pick the rows in which anything counted: comparing whole histograms would read all of a big node's memory."""
+def _candidates(table: Table, snapshots: Snapshots) -> _Index:
+    """Pick the rows in which anything can have counted: comparing all slots would read all of a big node's memory."""
     rows = snapshots.rows
     changed = np.zeros(len(rows), dtype=bool)
     for path in table.counters:
         changed |= member(snapshots.before, path)[rows] != member(snapshots.after, path)[rows]
     if table.histogram:
-        earlier, later = (member(side, table.histogram) for side in (snapshots.before, snapshots.after))
-        changed |= earlier["sum"][rows] != later["sum"][rows]
+        changed |= snapshots.moved(table.histogram)
         # Only zeros leave the sum as it is, and they have a slot of their own.
-        changed |= earlier["slots"][rows, 0] != later["slots"][rows, 0]
+        earlier, later = (member(side, table.histogram)["slots"] for side in (snapshots.before, snapshots.after))
+        changed |= earlier[rows, 0] != later[rows, 0]
     return rows[changed]
 
 
-def _given_to_another(table: Table, snapshots: Snapshots, chosen: _Index) -> npt.NDArray[np.bool_]:
-    """Tell the rows that changed hands: their counters began at zero again."""
-    fresh = np.zeros(len(chosen), dtype=bool)
-    for name in table.keys:
-        fresh |= snapshots.before[name][chosen] != snapshots.after[name][chosen]
-    return fresh
-
-
-def _difference(path: str, snapshots: Snapshots, chosen: _Index, fresh: npt.NDArray[np.bool_]) -> np.ndarray:
-    before, after = member(snapshots.before, path)[chosen], member(snapshots.after, path)[chosen]
-    before[fresh] = 0
-    after -= before
-    return after
+def _difference(path: str, snapshots: Snapshots, chosen: _Index) -> np.ndarray:
+    difference: np.ndarray = member(snapshots.after, path)[chosen]
+    difference -= member(snapshots.before, path)[chosen]
+    return difference
 
 
 def _column(path: str) -> str:

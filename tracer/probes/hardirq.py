@@ -12,16 +12,14 @@ Caveat: threads of threaded interrupts are tasks: only the part that wakes them 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from tracer.layouts import constants
 from tracer.probe import Column, Loss, Map, Member, Probe, Table, Tracepoint, Vectors
-from tracer.probes._places import place_rows
 
-_CONSTANTS = constants("hardirq")
-_FIRST_VECTOR = _CONSTANTS["HARDIRQ_FIRST_VECTOR"]
+_FIRST_VECTOR = constants("hardirq")["HARDIRQ_FIRST_VECTOR"]
 
 # x86's system vectors by their names in /proc/interrupts; source: arch/x86/include/asm/irq_vectors.h and, for the
 # names, arch_show_interrupts in arch/x86/kernel/irq.c. The numbers of those traced have not changed since 2.6.30,
@@ -41,22 +39,12 @@ _VECTOR_NAMES = {
     0xEF: b"LOC",
 }
 
-_KEYS, _COUNTERS = ("irq", "name"), ("none_count", "none_ns")
 
-
-def _derive(before: np.ndarray, after: np.ndarray, start_ns: int, end_ns: int) -> tuple[np.ndarray, Mapping[str, int]]:
-    """Difference two snapshots of ``hardirq_rows`` and name the vectors, which have no names in the kernel."""
-    rows = place_rows(
-        before,
-        after,
-        per_cpu=_CONSTANTS["HARDIRQ_ROWS"],
-        keys=_KEYS,
-        counters=_COUNTERS,
-        histogram="run",
-    )
+def _named(rows: np.ndarray, names: Any) -> np.ndarray:
+    """Name the vectors, which have no names in the kernel."""
     for number, name in _VECTOR_NAMES.items():
         rows["name"][rows["irq"] == _FIRST_VECTOR + number] = name
-    return rows, {}
+    return rows
 
 
 PROBE = Probe(
@@ -77,11 +65,11 @@ PROBE = Probe(
             help="run time of each handler's calls that found something to do",
             map="hardirq_rows",
             by=("cpu", ""),
-            keys=_KEYS,
-            counters=_COUNTERS,
+            keys=("irq", "name"),
+            counters=("none_count", "none_ns"),
             histogram="run",
             used="used_ns",
-            derive=_derive,
+            named=_named,
             columns=(
                 Column("irq", "", "interrupt line; x86 vectors are 1000000 + vector, handlers without a row are -1"),
                 Column("name", "", "of the handler, as in /proc/interrupts"),

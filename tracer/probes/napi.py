@@ -13,32 +13,7 @@ Caveat: a busy-polling application that is full is not behind: it asks for littl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-
-from tracer.layouts import constants
 from tracer.probe import Column, Loss, Map, Member, Probe, Table, Tracepoint
-from tracer.probes._places import place_rows
-
-_KEYS = ("ifindex", "device", "napi_id", "budget")
-_COUNTERS = ("polls", "work", "full")
-_GAUGES = ("streak", "streak_max")
-
-
-def _derive(before: np.ndarray, after: np.ndarray, start_ns: int, end_ns: int) -> tuple[np.ndarray, Mapping[str, int]]:
-    """Difference two snapshots of ``napi_rows``."""
-    rows = place_rows(
-        before,
-        after,
-        per_cpu=constants("napi")["NAPI_ROWS"],
-        keys=_KEYS,
-        counters=_COUNTERS,
-        gauges=_GAUGES,
-        histogram="gap",
-    )
-    return rows, {}
-
 
 PROBE = Probe(
     name="napi",
@@ -63,12 +38,12 @@ PROBE = Probe(
             help="polls by device, budget and CPU, and the gaps after full ones",
             map="napi_rows",
             by=("cpu", ""),
-            keys=_KEYS,
-            counters=_COUNTERS,
-            gauges=_GAUGES,
+            keys=("ifindex", "device", "napi_id", "budget"),
+            counters=("polls", "work", "full"),
+            gauges=("streak",),
+            peaks=("streak_max",),
             histogram="gap",
             used="used_ns",
-            derive=_derive,
             columns=(
                 Column("device", "", "network device; backlog: the CPU's own queue; dummy: a driver's nameless one"),
                 Column("napi_id", "", "the NAPI, that is the queue; 0 where the kernel gives none"),
@@ -77,7 +52,9 @@ PROBE = Probe(
                 Column("work", "packets", "packets that polls worked on"),
                 Column("full", "polls", "polls that used the whole budget"),
                 Column("streak", "polls", "full polls in a row, still going on at the end"),
-                Column("streak_max", "polls", "most full polls in a row since the trace began"),
+                Column(
+                    "streak_max", "polls", "most full polls in a row in the interval, counted from the first of them"
+                ),
                 Column("gap", "s", "from the end of a full poll to the end of the NAPI's next"),
             ),
         ),
