@@ -15,6 +15,9 @@ MAPPED_ARRAY(hardirq_row, hardirq_rows, NR_CPUS * HARDIRQ_ROWS);
 /* A row that idle can be given to another handler: 69 s, longer than intervals are. */
 #define HARDIRQ_IDLE_NS (1ULL << 36)
 
+/* A name is read once per so many ns, as a power of two: 1 s. */
+#define HARDIRQ_NAME_BITS 30
+
 helper struct hardirq_row *hardirq_row_at(u32 cpu, u32 place)
 {
 	u32 index = cpu * HARDIRQ_ROWS + place;
@@ -25,12 +28,15 @@ helper struct hardirq_row *hardirq_row_at(u32 cpu, u32 place)
 helper void hardirq_name(struct hardirq_row *row, u64 name)
 {
 	/* Vectors have no name here, and a shorter name must not keep the end of a longer one. */
-	((u64 *)row->name)[0] = 0;
-	((u64 *)row->name)[1] = 0;
-	((u64 *)row->name)[2] = 0;
-	((u64 *)row->name)[3] = 0;
+	u64 words[4] = {};
+
 	if (name)
-		bpf_probe_read_kernel_str(row->name, sizeof(row->name), (void *)name);
+		bpf_probe_read_kernel_str(words, sizeof(words), (void *)name);
+	/* Whole words: a reader of a name that stays the same never sees another. */
+	((u64 *)row->name)[0] = words[0];
+	((u64 *)row->name)[1] = words[1];
+	((u64 *)row->name)[2] = words[2];
+	((u64 *)row->name)[3] = words[3];
 }
 
 helper struct hardirq_row *hardirq_other(u32 cpu)
@@ -49,8 +55,8 @@ helper struct hardirq_row *hardirq_other(u32 cpu)
 	return row;
 }
 
-/* The row of a handler on this CPU, given to it now if it has none. Lines have consecutive numbers: no hash. */
-helper struct hardirq_row *hardirq_row_of(u32 cpu, s32 irq, u64 action, u64 name, u64 now)
+/* The place of a handler on this CPU, given to it now if it has none. Lines have consecutive numbers: no hash. */
+helper struct hardirq_row *hardirq_place_of(u32 cpu, s32 irq, u64 action, u32 name_at, u64 now)
 {
 	struct hardirq_row *free = NULL;
 
@@ -60,17 +66,33 @@ helper struct hardirq_row *hardirq_row_of(u32 cpu, s32 irq, u64 action, u64 name
 
 		if (!row)
 			return NULL;
-		if (row->action == action && row->irq == irq && row->used_ns)
+		if (row->action == action && row->name_at == name_at && row->irq == irq && row->used_ns)
 			return row;
 		if (!free && (!row->used_ns || now - row->used_ns > HARDIRQ_IDLE_NS))
 			free = row;
 	}
 	if (!free)
-		return hardirq_other(cpu);
+		return NULL;
 	free->action = action;
+	free->name_at = name_at;
 	free->irq = irq;
-	hardirq_name(free, name);
 	return free;
+}
+
+/* A line can be freed and requested again for another device, with its irqaction and even its name where they were. */
+helper struct hardirq_row *hardirq_row_of(u32 cpu, s32 irq, u64 action, u64 name, u64 now)
+{
+	/* The difference of two pointers is the one number that the verifier lets be made of them. */
+	u64 name_at = name - action;
+	struct hardirq_row *row;
+
+	keep(name_at);
+	row = hardirq_place_of(cpu, irq, action, name_at, now);
+	if (!row)
+		return hardirq_other(cpu);
+	if (row->used_ns >> HARDIRQ_NAME_BITS != now >> HARDIRQ_NAME_BITS)
+		hardirq_name(row, name);
+	return row;
 }
 
 handler hardirq_on_irq_handler_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)

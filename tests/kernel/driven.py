@@ -53,8 +53,8 @@ class Driven:
 
     def run(self, program: str, *arguments: int) -> None:
         """Call ``program`` with a tracepoint's arguments."""
-        padded = (*arguments, *(0,) * (12 - len(arguments)))
-        test_run(self.session._loaded.programs[program], context=struct.pack("<12q", *padded), cpu=self.CPU)
+        padded = (*(value & 0xFFFFFFFFFFFFFFFF for value in arguments), *(0,) * (12 - len(arguments)))
+        test_run(self.session._loaded.programs[program], context=struct.pack("<12Q", *padded), cpu=self.CPU)
 
     def window(self, table: str) -> Window:
         """Return what ``table`` saw since the last call, on the CPU that programs ran on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import platform
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel.driven import Driven
+from kernel.holding import instruction, load_64
 from kernel.traced import counted
-from kernel.workload import Proc, Task, per_cpu
+from kernel.workload import Proc, Task, per_cpu, test_run
 
+from tracer.kernel.loader.btf import Btf
+from tracer.kernel.loader.syscalls import _bpf, load_program
+from tracer.kernel.maps import MappedArray
+
+_ARRAY, _MMAPABLE, _MAP_VALUE = 2, 1 << 10, 2
 VECTORS = 1_000_000
 PING = """
 to, back = os.pipe(), os.pipe()
@@ -167,3 +174,60 @@ def test_a_row_long_idle_is_given_to_another_line(driven):
     given = window.rows[(window.rows["irq"] >= 6_000) & (window.rows["irq"] < 7_000)]
     assert len(given) == 8 and (given["slots"].sum(axis=1) == 3).all()
     assert window.losses["folded"] == 0
+
+
+class Memory:
+    """Kernel memory with an address that the test knows: one value of a map, which tells its own."""
+
+    SIZE = 4096
+
+    def __init__(self) -> None:
+        self._map = _bpf(0, bytearray(struct.pack("<8I", _ARRAY, 4, self.SIZE, 1, _MMAPABLE, 0, 0, 0)))
+        self._view = MappedArray(self._map, np.dtype("u1"), self.SIZE)
+        own_address = load_64(1, _MAP_VALUE, self._map) + instruction(0x7B, 1, 1)  # *(u64 *)r1 = r1
+        program = load_program(1, own_address + instruction(0xB7) + instruction(0x95), "address")
+        test_run(program, data=bytes(64))
+        os.close(program)
+        self.address = int(self._view.rows[:8].view("u8")[0])
+
+    def write(self, at: int, data: bytes) -> int:
+        """Put ``data`` there; return its address."""
+        self._view.rows[at : at + len(data)] = np.frombuffer(data, "u1")
+        return self.address + at
+
+    def close(self) -> None:
+        self._view.close()
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    memory = Memory()
+    yield memory
+    memory.close()
+
+
+def request_irq(memory: Memory, name: bytes, at: int) -> int:
+    """Make the irqaction of a device called ``name``, always the same one; return its address."""
+    name_offset = Btf.running_kernel().member_offset("irqaction.name")
+    assert name_offset is not None
+    memory.write(512 + name_offset, struct.pack("<Q", memory.write(at, name + b"\0")))
+    return memory.address + 512
+
+
+def test_a_line_requested_anew_has_its_new_name(driven, memory):
+    line = 5_000
+    for name in (b"first", b"second"):
+        interrupt(driven, line, request_irq(memory, name, at=1024 + len(name)), 1)
+    rows = driven.rows("hardirq.run")
+    rows = rows[rows["irq"] == line]
+    assert {row["name"]: counted(row) for row in rows} == {b"first": 1, b"second": 1}
+
+
+def test_a_name_written_over_is_read_again(driven, memory):
+    line = 5_000
+    interrupt(driven, line, request_irq(memory, b"a-long-first-name", at=1024), 1)
+    assert set(driven.rows("hardirq.run")["name"]) >= {b"a-long-first-name"}
+    time.sleep(1.1)
+    interrupt(driven, line, request_irq(memory, b"short", at=1024), 1)
+    rows = driven.rows("hardirq.run")
+    assert rows["name"][rows["irq"] == line].tolist() == [b"short"]
