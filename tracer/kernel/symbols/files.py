@@ -65,9 +65,11 @@ def _open(proc: str, mapping: Mapping) -> Iterator[IO[bytes]]:
     try:
         descriptor = _open_regular(os.fsencode(direct))
     except PermissionError:
-        # map_files takes CAP_CHECKPOINT_RESTORE; the path may by now lead to another file.
+        # map_files takes CAP_CHECKPOINT_RESTORE; the path may by now lead to another file. Where maps shows another
+        # device than stat does (btrfs, overlayfs), there is no telling: no symbols rather than wrong ones.
         descriptor = _open_regular(os.fsencode(f"{proc}/root") + mapping.path)
-        if os.fstat(descriptor).st_ino != mapping.inode:
+        about = os.fstat(descriptor)
+        if (about.st_dev, about.st_ino) != mapping.file:
             os.close(descriptor)
             raise FileNotFoundError(mapping.path.decode(errors="replace")) from None
     with os.fdopen(descriptor, "rb") as file:

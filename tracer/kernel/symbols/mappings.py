@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -15,12 +16,15 @@ MAX_MAPPINGS = 1 << 14
 
 @dataclass(frozen=True)
 class Mapping:
-    """One executable range of addresses. ``path`` is the kernel's text, empty for anonymous memory."""
+    """One executable range of addresses.
+
+    ``file`` is its device and inode, as stat(2) gives them; ``path`` the kernel's text, empty for anonymous memory.
+    """
 
     start: int
     end: int
     offset: int
-    inode: int
+    file: tuple[int, int]
     path: bytes
 
     @property
@@ -56,6 +60,8 @@ def _parse(line: bytes) -> Mapping | None:
     try:
         start, _, end = fields[0].partition(b"-")
         path = fields[5] if len(fields) > 5 else b""
-        return Mapping(int(start, 16), int(end, 16), int(fields[2], 16), int(fields[4]), path)
+        major, _, minor = fields[3].partition(b":")
+        file = os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
+        return Mapping(int(start, 16), int(end, 16), int(fields[2], 16), file, path)
     except (ValueError, IndexError):
         return None

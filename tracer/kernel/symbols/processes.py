@@ -70,7 +70,7 @@ class Process:
                 self._known[address] = _symbol(mapping, address, name)
 
     def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> list[bytes]:
-        if mapping and (mapping.inode or mapping.path == b"[vdso]"):
+        if mapping and (any(mapping.file) or mapping.path == b"[vdso]"):
             try:
                 return files.resolve(self._proc, mapping, addresses)
             except (OSError, ValueError):
