@@ -288,6 +288,35 @@ def test_an_existing_file_is_replaced_only_when_asked(path: Path) -> None:
     assert_whole(read_recording(path))
 
 
+#: Run the rest of the command line where no netlink socket can be had, as under many a seccomp profile.
+_WITHOUT_NETLINK = """
+import ctypes, os, platform, struct, sys
+socket = {"x86_64": 41, "aarch64": 198}[platform.machine()]
+steps = [
+    (0x20, 0, 0, 0), (0x15, 0, 3, socket),  # the call's number
+    (0x20, 0, 0, 16), (0x15, 0, 1, 16),  # its first argument: AF_NETLINK
+    (0x06, 0, 0, 0x00050000 | 1), (0x06, 0, 0, 0x7fff0000),  # EPERM, or allowed
+]
+code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code)))
+assert ctypes.CDLL(None).prctl(22, 2, program, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_without_netlink_auto_goes_on_and_a_named_netdev_fails(path: Path) -> None:
+    filtered = (sys.executable, "-c", _WITHOUT_NETLINK)
+    said = "netdev left out: no rtnetlink socket: Operation not permitted"
+    done = foreshock("record", "--for", "100ms", "-o", str(path), before=filtered)
+    assert done.returncode == 0 and said in done.stderr, done.stderr
+    recording = read_recording(path)
+    assert "no rtnetlink socket" in recording.header["refused"]["netdev"]
+    assert "cpustate" in [probe["name"] for probe in recording.header["probes"]]
+    named = ("record", "--for", "100ms", "--probes", "auto,netdev", "-o", str(path.with_name("none.fsk")))
+    assert_fails(foreshock(*named, before=filtered), 3, "netdev: no rtnetlink socket")
+    assert not path.with_name("none.fsk").exists()
+
+
 def test_a_thread_is_no_process(path: Path) -> None:
     code = """
 import threading

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracer import histogram
 from tracer.errors import ProbeUnavailableError, UnavailableError
-from tracer.kernel import privilege
+from tracer.kernel import privilege, sources
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
@@ -106,6 +106,13 @@ def attach(probes: Sequence[Probe], options: Options) -> Session:
     Probes this kernel can't carry are left out and listed in ``Session.refused`` with the reason. Raises
     UnavailableError when nothing can run at all.
     """
+    refused = {probe.name: reason for probe in probes if (reason := sources.refusal(probe))}
+    session = _attach_all([probe for probe in probes if probe.name not in refused], options)
+    session.refused.update(refused)
+    return session
+
+
+def _attach_all(probes: Sequence[Probe], options: Options) -> Session:
     in_kernel = [probe for probe in probes if probe.hooks]
     if not in_kernel:
         return Session(probes, options, Loaded())

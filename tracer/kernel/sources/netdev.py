@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tracer.errors import ProbeUnavailableError
 from tracer.kernel.links import LINK, LinkTable, Moment, difference
 from tracer.kernel.patience import Patience
 from tracer.kernel.rdma import PORT, SLOW_EVERY, RdmaPorts
 
-__all__ = ["Source"]
+__all__ = ["Source", "refusal"]
 
 Read = tuple[np.ndarray, dict[str, int]]
 
@@ -24,17 +23,11 @@ class Source:
     """The tables ``netdev.link`` and ``netdev.rdma`` of the network namespace it's opened in.
 
     Settings, all optional: ``devices`` rows at most, ``rdma_root`` and ``rdma_exclude`` (device names, separated by
-    commas), ``rdma_slow_every`` how many reads apart error counters are read. Raises ProbeUnavailableError.
+    commas), ``rdma_slow_every`` how many reads apart error counters are read. Raises OSError: see ``refusal``.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        try:
-            self._links = LinkTable()
-        except OSError as error:
-            raise ProbeUnavailableError(
-                f"netdev: no rtnetlink socket: {error.strerror}.",
-                hint="allow AF_NETLINK: systemd RestrictAddressFamilies=, or the container's seccomp profile",
-            ) from error
+        self._links = LinkTable()
         self._ports = RdmaPorts(
             settings.get("rdma_root", "/sys/class/infiniband"),
             frozenset(filter(None, str(settings.get("rdma_exclude", "")).split(","))),
@@ -93,6 +86,16 @@ class Source:
             return np.zeros(0, PORT), {"unread": 1}
         rows, losses = answer
         return (rows[:0] if late else rows), losses | {"unread": 0}
+
+
+def refusal() -> str:
+    """Return why a source can't start in this process; "" if it can."""
+    try:
+        LinkTable().close()
+    except OSError as error:
+        allow = "allow AF_NETLINK: systemd RestrictAddressFamilies=, or the container's seccomp profile"
+        return f"no rtnetlink socket: {error.strerror} ({allow})"
+    return ""
 
 
 def _busiest(rows: np.ndarray, limit: int) -> np.ndarray:
