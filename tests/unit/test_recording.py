@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import platform
+import socket
 import stat
 import struct
 import subprocess
@@ -225,6 +226,39 @@ def test_unwritable_paths(tmp_path: Path) -> None:
         assert caught.value.hint
         assert "\n" not in caught.value.message
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dangling", "file"]
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        for name, said in (("dangling", "is a link to nothing"), ("socket", "is no file"), (".", "is a folder")):
+            with pytest.raises(OutputError, match=said) as caught:
+                RecordingWriter(tmp_path / name, HEADER, overwrite=True)
+            assert caught.value.hint
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_another_user_put_into_a_common_folder_is_not_written_through(tmp_path: Path) -> None:
+    if os.getuid():
+        pytest.skip("not root: nobody else's files can be made")
+    precious = tmp_path / "precious"
+    precious.write_text("as it was")
+    common = tmp_path / "common"
+    common.mkdir()
+    common.chmod(0o1777)
+    (common / "link").symlink_to(precious)
+    os.mkfifo(common / "fifo")
+    for name in ("link", "fifo"):
+        os.chown(common / name, 65534, 65534, follow_symlinks=False)
+        with pytest.raises(OutputError, match="put there by somebody else") as caught:
+            RecordingWriter(common / name, HEADER, overwrite=True)
+        assert "folder of your own" in caught.value.hint
+    assert precious.read_text() == "as it was"
+    (common / "file").write_text("theirs")
+    os.chown(common / "file", 65534, 65534)
+    with RecordingWriter(common / "file", HEADER, overwrite=True):
+        assert (common / "file").stat().st_uid == 0
 
 
 def test_a_full_device_at_the_header() -> None:

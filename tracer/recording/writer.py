@@ -35,7 +35,9 @@ _HINTS = {
 class RecordingWriter:
     """A recording being written; a context manager.
 
-    The file is created with mode 0600 (less what the umask takes): it names the node's processes.
+    The file is created with mode 0600 (less what the umask takes): it names the node's processes. A pipe is waited
+    for until it is read from; a link is followed only with ``overwrite``. In a folder where everybody may write, what
+    another user put there is an error unless it is a plain file, and that is replaced.
     ``intervals`` is the number of whole intervals in the file. After a failed write the file ends with the last of
     them, without a closing frame, and every later ``write`` raises the same error.
     """
@@ -128,20 +130,25 @@ class RecordingWriter:
 
 def _create(path: str | os.PathLike[str], overwrite: bool) -> tuple[int, bool]:
     """Open ``path`` for writing; return the descriptor and whether the file is new."""
-    existing = 0
     try:
-        existing = _mode(path)
-        if overwrite and stat.S_ISREG(existing):
+        existing = _existing(path)
+        mode = existing.st_mode if existing else 0
+        if existing and not stat.S_ISREG(mode) and _planted(path, existing):
+            raise OutputError(f"{shown(path)} was put there by somebody else, and is no file.", hint=_OWN_FOLDER)
+        if overwrite and stat.S_ISREG(mode):
             # A new file, not the old one cut to nothing: whoever reads the old one keeps it.
             os.unlink(path)
-        elif stat.S_ISCHR(existing) or stat.S_ISFIFO(existing) or (overwrite and stat.S_ISLNK(existing)):
-            # Of a device and a pipe nothing is lost; /dev/stdout is a link, and must stay one.
+        elif stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+            # Of a device and a pipe nothing is lost. Opening a pipe waits until it is read from, as shells do.
+            return os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC), False
+        elif overwrite and stat.S_ISLNK(mode) and os.path.exists(path):
+            # /dev/stdout is a link, and must stay one.
             return os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC), False
+        # Creates, and never through a link.
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), True
     except FileExistsError:
-        if stat.S_ISDIR(existing):
-            raise OutputError(f"{shown(path)} is a folder.", hint=_HINTS[errno.EISDIR]) from None
-        raise OutputError(f"{shown(path)} exists.", hint="choose another name, or allow overwriting") from None
+        message, hint = _in_the_way(path, mode)
+        raise OutputError(message, hint=hint) from None
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else 0
         raise OutputError(
@@ -149,11 +156,31 @@ def _create(path: str | os.PathLike[str], overwrite: bool) -> tuple[int, bool]:
         ) from None
 
 
-def _mode(path: str | os.PathLike[str]) -> int:
+_OWN_FOLDER = "choose a folder of your own: what is written through it goes where they say"
+
+
+def _existing(path: str | os.PathLike[str]) -> os.stat_result | None:
     try:
-        return os.lstat(path).st_mode
+        return os.lstat(path)
     except FileNotFoundError:
-        return 0
+        return None
+
+
+def _planted(path: str | os.PathLike[str], existing: os.stat_result) -> bool:
+    """Return whether another user made what is there, in a folder where everybody may: a link may lead anywhere."""
+    folder = os.stat(os.path.dirname(os.fspath(path)) or ".")
+    return bool(folder.st_mode & stat.S_IWOTH) and existing.st_uid not in (os.geteuid(), folder.st_uid)
+
+
+def _in_the_way(path: str | os.PathLike[str], mode: int) -> tuple[str, str]:
+    """Return what is said of something at ``path`` that can't be written to, and the hint."""
+    if stat.S_ISDIR(mode):
+        return f"{shown(path)} is a folder.", _HINTS[errno.EISDIR]
+    if stat.S_ISLNK(mode) and not os.path.exists(path):
+        return f"{shown(path)} is a link to nothing.", "remove the link or choose another name"
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        return f"{shown(path)} is no file.", "choose another name"
+    return f"{shown(path)} exists.", "choose another name, or allow overwriting"
 
 
 def _reason(error: OSError | ValueError) -> str:
