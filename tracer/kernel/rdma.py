@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tracer.kernel.rdma_counters import COLUMNS, Source
+from tracer.kernel.rdma_counters import COLUMNS, SLOW, Source
 
-__all__ = ["PORT", "RdmaPorts"]
+__all__ = ["PORT", "PORT_FAST", "RdmaPorts"]
 
 SLOW_EVERY = 10
 MAX_PORTS = 256
@@ -25,6 +25,8 @@ _GAUGES = [
     ("rate_mbps", "<u4"),
 ]
 PORT = np.dtype([*_GAUGES, *((column, "<u8") for column in COLUMNS)])
+#: What is known in intervals in which the slow counters are not compared.
+PORT_FAST = np.dtype([*_GAUGES, *((column, "<u8") for column in COLUMNS if column not in SLOW)])
 _RATE = re.compile(rb"([\d.]+) Gb/sec")
 _EMPTY = -1
 
@@ -69,6 +71,7 @@ class RdmaPorts:
     def read(self) -> tuple[np.ndarray, dict[str, int]]:
         """Return ``PORT`` rows of the differences since the last read, and the losses.
 
+        Where the slow counters were not compared the rows are ``PORT_FAST``: their columns are absent, not 0.
         Losses: ports without a row because their counters went back (``reset``) or they are new (``appeared``) or
         ``gone`` or beyond the limit (``left_out``); counters stuck at their maximum (``saturated``); counters or
         folders of counters given up (``unreadable``).
@@ -96,7 +99,8 @@ class RdmaPorts:
                 rows.append(row)
         self._first = False
         # Joined as bytes: numpy's concatenate compares the types field by field, every time.
-        return np.frombuffer(b"".join([row.tobytes() for row in rows]), PORT), losses
+        found = np.frombuffer(b"".join([row.tobytes() for row in rows]), PORT)
+        return found if slow else _fast(found), losses
 
     def absent(self) -> bool:
         """Tell whether there is no device, and was none: a read then asks no device for anything."""
@@ -193,6 +197,13 @@ class RdmaPorts:
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 port.unreadable.add(folder or file)
             return b""
+
+
+def _fast(rows: np.ndarray) -> np.ndarray:
+    fast = np.zeros(len(rows), PORT_FAST)
+    for name in PORT_FAST.names or ():
+        fast[name] = rows[name]
+    return fast
 
 
 def _names(folder: str) -> list[str]:

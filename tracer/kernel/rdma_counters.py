@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COLUMNS", "Source"]
+__all__ = ["COLUMNS", "SLOW", "Source"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ COLUMNS: dict[str, tuple[Source, ...]] = {
     "rx_remote_errors": (_pma("port_rcv_remote_physical_errors", 16),),
     "rx_constraint_errors": (_pma("port_rcv_constraint_errors", 8),),
     "tx_constraint_errors": (_pma("port_xmit_constraint_errors", 8),),
-    "tx_discards": (_pma("port_xmit_discards", 16), _hw("tx_roce_discards")),
+    "tx_discards": (_pma("port_xmit_discards", 16), _hw("tx_roce_discards", slow=True)),
     "symbol_errors": (_pma("symbol_error", 16),),
     "link_recovered": (_pma("link_error_recovery", 8),),
     "link_downed": (_pma("link_downed", 8),),
@@ -82,3 +82,6 @@ COLUMNS: dict[str, tuple[Source, ...]] = {
     "slow_restarts": (_hw("roce_slow_restart", slow=True),),
     "rx_icrc_errors": (_hw("rx_icrc_encapsulated", slow=True),),
 }
+
+#: All sources of such a column are slow, so that it is known for every port of an interval or for none.
+SLOW = frozenset(column for column, sources in COLUMNS.items() if any(source.slow for source in sources))

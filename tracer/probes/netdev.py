@@ -4,7 +4,7 @@ Overhead: nothing runs per packet. A read costs 0.2 ms with 5 devices and 0.5 ms
 AMD EPYC); RDMA ports are asked through sysfs, on real cards one firmware command per port counter.
 Caveat: RDMA traffic is seen only here, in the ports' counters, and by none of the packet-based probes.
 Caveat: RDMA ports' error counters are read at the start, every 10th interval and at the end: most cost a firmware
-command each.
+command each. In between their columns are absent: not known, which is not 0.
 Caveat: a device that appeared, went away or was reset within an interval has no row for it; losses count it.
 """
 
