@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,3 +17,15 @@ def test_another_package_called_loader_is_not_taken_for_ours(tmp_path: Path) -> 
     folder = Path(child.__file__).with_name("loader")
     done = subprocess.run([sys.executable, "-I", "-c", started, folder], capture_output=True, text=True, timeout=30)
     assert done.stdout.startswith("<function main"), done.stderr
+
+
+def test_a_loader_started_early_works_where_this_process_may_run_by_then() -> None:
+    allowed = os.sched_getaffinity(0)
+    child.start_early(sys.executable)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        with child.take(sys.executable) as early:
+            early.give({})
+            assert os.sched_getaffinity(early._process.pid) == {min(allowed)}
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tracer.kernel import cpus
+
 __all__ = ["Child", "start_early", "take"]
 
 #: Loaded from its folder under a name of our own: a distribution's package ``loader`` would win on sys.path.
@@ -59,8 +61,10 @@ class Child:
             self._resources = stack.pop_all()
 
     def give(self, job: dict[str, Any]) -> None:
-        """Tell it what to do."""
+        """Tell it what to do, on the CPUs where this thread may run now: they may be fewer than when it was started."""
         assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it may have died at once
+            os.sched_setaffinity(self._process.pid, os.sched_getaffinity(0))
         # It may have died at once; its last words say why.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(job).encode())
@@ -106,6 +110,7 @@ _early: list[Child] = []
 
 def start_early(interpreter: str) -> None:
     """Start a loader now for the next ``take``: it imports bcc and reads the kernel's types meanwhile."""
+    cpus.leave_undisturbed()
     with contextlib.suppress(OSError):  # said when it is needed
         _early.append(Child(interpreter))
 
