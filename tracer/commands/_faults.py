@@ -1,0 +1,128 @@
+"""The faults that ``foreshock inject`` makes: harmless, bounded, each with what should be seen of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracer import units
+from tracer.errors import UnavailableError
+from tracer.workloads import Places
+from tracer.workloads._process import Workload
+from tracer.workloads.crowd import Crowd
+from tracer.workloads.frozen import Frozen
+from tracer.workloads.growth import Growth
+from tracer.workloads.hog import Hog
+from tracer.workloads.latesoftirqs import LateSoftirqs
+from tracer.workloads.logline import LogLine
+from tracer.workloads.udpdrops import UdpDrops
+
+__all__ = ["FAULTS", "Fault"]
+
+#: Real-time tasks are throttled at 95 % of a second: a burst ends before that, and others get their turn.
+_BURST, _REST = 0.4, 0.1
+_CROWD = 8
+#: Of the free memory, taken over the whole run.
+_MEMORY_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        name: as on the command line.
+        does: what it does to the node, in one sentence.
+        seen: what foreshock should say, and where.
+        longest_s: it never lasts longer.
+        start: returns the workload, not started yet, for so many seconds; raises UnavailableError.
+    """
+
+    name: str
+    does: str
+    seen: str
+    longest_s: int
+    start: Callable[[float, Places], Workload]
+
+
+def _hog(seconds: float, where: Places) -> Workload:
+    return Hog(where.busy, bursts=max(1, round(seconds / (_BURST + _REST))), burst=_BURST, rest=_REST)
+
+
+def _growth(seconds: float, where: Places) -> Workload:
+    # Without the page cache, which is there for the work that runs here.
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Growth(seconds, bytes_per_second=int(free * _MEMORY_SHARE / seconds))
+
+
+def _frozen(seconds: float, where: Places) -> Workload:
+    from tracer.kernel import scratchfs
+    from tracer.kernel.textfiles import number
+
+    lacking = scratchfs.lacking()
+    if lacking:
+        raise UnavailableError(f"d-state needs a loop-mounted ext4 of its own: {lacking}.", hint="another fault")
+    panics, timeout = (number(f"/proc/sys/kernel/{name}") for name in ("hung_task_panic", "hung_task_timeout_secs"))
+    if panics and timeout and seconds > timeout / 2:
+        raise UnavailableError(
+            f"kernel.hung_task_panic is on: {units.duration(seconds * 1e9)} in D state is too near to its {timeout} s.",
+            hint=f"foreshock inject d-state --for {timeout // 4}s",
+        )
+    return Frozen(seconds)
+
+
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault(
+            "fifo-hog",
+            f"a real-time task takes one CPU for {_BURST * 1e3:.0f} ms at a time, with {_REST * 1e3:.0f} ms in between",
+            "summary and top: long waits for that CPU, held by hog",
+            60,
+            _hog,
+        ),
+        Fault(
+            "runqueue-crowd",
+            f"{_CROWD} ordinary tasks compute on one CPU",
+            "summary and top: waits of several milliseconds on that CPU, held by crowd",
+            300,
+            lambda seconds, where: Crowd(where.busy, seconds, tasks=_CROWD),
+        ),
+        Fault(
+            "softirq-delay",
+            "a task keeps softirqs off on one CPU, 10 to 40 ms at a time, half of the time",
+            "summary and top: late softirqs on that CPU, held up by latesoftirqs",
+            60,
+            lambda seconds, where: LateSoftirqs(where.busy, seconds),
+        ),
+        Fault(
+            "udp-drop",
+            "2 000 datagrams a second over loopback to a socket that nobody reads",
+            "the kernel's own count: nstat -az UdpRcvbufErrors",
+            60,
+            lambda seconds, where: UdpDrops(seconds),
+        ),
+        Fault(
+            "memory-slope",
+            f"a process takes {units.percent(_MEMORY_SHARE)} of the free memory, steadily, and gives it back",
+            "agent: memory-exhaustion, once its slope has lasted; the process is called growth",
+            300,
+            _growth,
+        ),
+        Fault(
+            "d-state",
+            "a task writes to a frozen file system of its own (ext4 on a loop device, in memory), and waits in D state",
+            "agent: a hung task called stuck",
+            100,
+            _frozen,
+        ),
+        Fault(
+            "kernel-log",
+            "one harmless line in the kernel's log: foreshock: this is a test",
+            "agent: kernel-log-test; dmesg",
+            60,
+            lambda seconds, where: LogLine(seconds),
+        ),
+    )
+}
