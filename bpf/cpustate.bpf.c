@@ -17,6 +17,7 @@ helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
 	stay->hardirq_ns = row->hardirq_ns;
 	stay->pid = read_kernel(next, u32, TASK_STRUCT__PID);
 	stay->tgid = read_kernel(next, u32, TASK_STRUCT__TGID);
+	stay->prio = read_kernel(next, s32, TASK_STRUCT__PRIO);
 	((u64 *)stay->comm)[0] = read_kernel(next, u64, TASK_STRUCT__COMM);
 	((u64 *)stay->comm)[1] = read_kernel(next, u64, TASK_STRUCT__COMM + 8);
 	/* Last: a reader that sees the new number sees the whole stay. */

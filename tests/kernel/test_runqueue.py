@@ -97,9 +97,22 @@ def test_names_the_hog_that_a_task_waited_behind(attach):
     assert int(longest["wait_ns"]) == pytest.approx(used["wait_ns"], rel=0.1)
     assert histogram.max_ns(slots(windows["runqueue.wait"])) >= longest["wait_ns"]
     assert (longest["pid"], longest["tgid"], longest["holder_pid"]) == (victim.pid, victim.pid, hog.pid)
+    assert longest["holder_prio"] == 99 - 10
     assert longest["holder_ns"] > 0.9 * longest["wait_ns"] - FAIR_SERVER_NS
     assert longest["waited_cpu"] == longest["cpu"] == cpu
     assert longest["covered_ns"] > 0.9 * longest["wait_ns"]
+
+
+def test_an_ordinary_holder_has_the_priority_of_its_niceness(attach):
+    cpu = max(os.sched_getaffinity(0))
+    with Task("os.nice(3)\n" + SPIN, 0.4, cpu=cpu) as holder, Task(SPIN, 0.2, cpu=cpu) as waiter:
+        traced = own(attach, waiter, RUNQUEUE_THRESHOLD_NS=500_000)
+        for task in (holder, waiter):
+            task.go()
+        waiter.result()
+        holder.result()
+        worst = traced.collect()["runqueue.worst"].rows
+    assert set(worst["holder_prio"][worst["holder_pid"] == holder.pid]) == {120 + 3}
 
 
 def test_counts_a_wait_for_every_switch_of_a_ping_pong(attach):

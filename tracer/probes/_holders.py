@@ -16,12 +16,13 @@ CGROUP = "S192"
 class Holders:
     """How ``end_ns - start_ns`` of one CPU was spent, as far back as the log reaches (``covered_ns``).
 
-    ``pid``, ``tgid`` and ``comm`` are the task with the most time of its own, ``holder_ns`` that time,
-    ``tasks`` the number of distinct tasks seen (idle not counted). Times are disjoint.
+    ``pid``, ``tgid``, ``prio`` and ``comm`` are the task with the most time of its own, as it was switched in last,
+    ``holder_ns`` that time, ``tasks`` the number of distinct tasks seen (idle not counted). Times are disjoint.
     """
 
     pid: int = 0
     tgid: int = 0
+    prio: int = 0
     comm: bytes = b""
     holder_ns: int = 0
     tasks: int = 0
@@ -76,7 +77,14 @@ def holders(cpu: np.void, start_ns: int, end_ns: int, *, skip_pid: int = -1) -> 
         return found
     pid = max(own, key=lambda pid: (own[pid], -pid))
     longest = stays[latest[pid]]
-    return replace(found, pid=pid, tgid=int(longest["tgid"]), comm=bytes(longest["comm"]), holder_ns=own[pid])
+    return replace(
+        found,
+        pid=pid,
+        tgid=int(longest["tgid"]),
+        prio=int(longest["prio"]),
+        comm=bytes(longest["comm"]),
+        holder_ns=own[pid],
+    )
 
 
 def _interrupts_until(cpu: np.void, end_ns: int) -> tuple[int, int]:

@@ -69,7 +69,12 @@ PROBE = Probe(
         Vectors("entry"),
         Vectors("exit"),
     ),
-    members=(Member("task_struct.pid"), Member("task_struct.tgid"), Member("task_struct.comm")),
+    members=(
+        Member("task_struct.pid"),
+        Member("task_struct.tgid"),
+        Member("task_struct.prio"),
+        Member("task_struct.comm"),
+    ),
     maps=(Map("cpus", "cpu_row", ("cpu",)),),
     tables=(
         Table(

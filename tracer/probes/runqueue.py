@@ -31,6 +31,7 @@ _WORST = np.dtype(
         ("holder_tgid", "u4"),
         ("holder_comm", "S16"),
         ("holder_cgroup", CGROUP),
+        ("holder_prio", "i4"),
         ("holder_ns", "u8"),
         ("holders", "u4"),
         ("task_ns", "u8"),
@@ -54,6 +55,7 @@ def _decode(events: np.ndarray, names: Any) -> np.ndarray:
             row[name] = event[name]
         row["cgroup"] = fitted(names.cgroup(int(event["cgroup_id"])))
         row["holder_pid"], row["holder_tgid"], row["holder_comm"] = found.pid, found.tgid, found.comm
+        row["holder_prio"] = found.prio
         row["holder_cgroup"] = fitted(names.cgroup_of(found.pid)) if found.pid else b""
         row["holder_ns"], row["holders"] = found.holder_ns, found.tasks
         for name in ("task_ns", "idle_ns", "softirq_ns", "hardirq_ns", "covered_ns"):
@@ -119,6 +121,7 @@ PROBE = Probe(
                 Column("wait_ns", "ns", "length of the wait"),
                 Column("cpu", "", "CPU the task ran on in the end"),
                 Column("waited_cpu", "", "CPU it was queued on"),
+                Column("holder_prio", "", "the holder's priority: below 0 deadline, to 99 real-time, to 139 ordinary"),
                 Column("holder_ns", "ns", "of the wait, time the holder itself ran"),
                 Column("holders", "tasks", "distinct tasks that ran meanwhile"),
                 Column("covered_ns", "ns", "part of the wait that the CPU's log reaches back to"),
