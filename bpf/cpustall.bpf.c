@@ -30,6 +30,8 @@
 #define STOPPER_COMM_8 0x2f6e
 
 MAPPED_ARRAY(cpustall_row, cpustall_rows, NR_CPUS);
+/* Where each CPU builds its event, which goes to several rings: no stack has room for it. */
+MAPPED_ARRAY(cpustall_stalls, cpustall_told, NR_CPUS);
 
 helper struct cpustall_row *cpustall_row_of(u32 cpu)
 {
@@ -234,14 +236,12 @@ helper u64 judge(u64 *ctx, u64 now, struct cpu_row *row, struct cpustall_row *st
 
 helper void tell_stall(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row, struct cpustall_row *stall)
 {
-	struct cpustall_stalls *told = events.ringbuf_reserve(sizeof(*told));
+	struct cpustall_stalls *told = cpustall_told.lookup(&cpu);
 	u64 ids = bpf_get_current_pid_tgid();
 	int size;
 
-	if (!told) {
-		row->events_lost++;
+	if (!told)
 		return;
-	}
 	begin_event(&told->event, CPUSTALL_STALLS_EVENT, now, cpu);
 	told->duration_ns = now - stall->since_ns;
 	told->since_ns = stall->since_ns;
@@ -254,7 +254,7 @@ helper void tell_stall(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row, struct c
 	size = bpf_get_stack(ctx, told->stack, sizeof(told->stack), 0);
 	told->frames = size > 0 ? (u32)size / 8 : 0;
 	told->pad = 0;
-	submit_event(told);
+	send_alarm(told, sizeof(*told), row);
 	stall->told_ns = now;
 }
 

@@ -30,6 +30,13 @@
 MAPPED_ARRAY(cpu_row, cpus, NR_CPUS);
 MAPPED_ARRAY(hist_edges, hist_edges_table, 1);
 BPF_RINGBUF_OUTPUT(events, RING_PAGES);
+/* One for each process that alerts, if the loader is asked for them: a ring has one reader, which may freeze. */
+#if SENTINELS > 0
+BPF_RINGBUF_OUTPUT(sentinel_0, SENTINEL_RING_PAGES);
+#endif
+#if SENTINELS > 1
+BPF_RINGBUF_OUTPUT(sentinel_1, SENTINEL_RING_PAGES);
+#endif
 
 helper struct hist_edges *get_hist_edges(void)
 {
@@ -146,6 +153,22 @@ helper bool may_send(struct event_limit *limit, u64 duration_ns, u64 now)
 helper void submit_event(void *event)
 {
 	bpf_ringbuf_submit(event, 1);
+}
+
+/*
+ * Send an event that was built in a map, and one that can't wait for the interval's end: to every ring, and each
+ * sentinel is woken (BPF_RB_FORCE_WAKEUP). A ring without room costs the others nothing.
+ */
+helper void send_alarm(void *event, u64 size, struct cpu_row *row)
+{
+#if SENTINELS > 0
+	sentinel_0.ringbuf_output(event, size, 2);
+#endif
+#if SENTINELS > 1
+	sentinel_1.ringbuf_output(event, size, 2);
+#endif
+	if (events.ringbuf_output(event, size, 1))
+		row->events_lost++;
 }
 
 helper void copy_cpu(struct cpu_row *to, struct cpu_row *from)

@@ -16,7 +16,7 @@ from tracer.errors import ProbeUnavailableError, UsageError
 from tracer.kernel import cpus, privilege
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.job import Options
-from tracer.kernel.session import attach
+from tracer.kernel.session import Session, attach
 from tracer.window import Window
 
 __all__ = ["Request", "Trace"]
@@ -35,7 +35,10 @@ _FOREIGN = (
 
 @dataclass(frozen=True)
 class Request:
-    """What to trace, as the command line says it. ``cpus`` is a kernel list such as "0-3,8"."""
+    """What to trace, as the command line says it. ``cpus`` is a kernel list such as "0-3,8".
+
+    ``sentinels`` and ``keep`` are the agent's: rings for so many processes, and capabilities it needs all along.
+    """
 
     probes: str = "auto"
     deep: bool = False
@@ -43,6 +46,8 @@ class Request:
     pid: int | None = None
     cgroup: str | None = None
     cpus: str | None = None
+    sentinels: int = 0
+    keep: tuple[str, ...] = ()
 
     @property
     def filters(self) -> dict[str, str]:
@@ -54,10 +59,11 @@ class Request:
 class Trace:
     """Attaches on construction, detaches on ``close``; iterate over ``intervals``.
 
-    ``notes`` are sentences the user should see: probes left out and why.
+    ``notes`` are sentences the user should see: probes left out and why. ``attached`` is called when programs run,
+    while this process has its privileges still and no thread.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, attached: Callable[[Session], None] | None = None) -> None:
         self.request = request
         foreign = not cpus.in_host_pids()
         if foreign and request.pid is not None:
@@ -73,9 +79,12 @@ class Trace:
         self._session = attach(choice.probes, options)
         try:
             self._insist(choice.named)
+            if attached:
+                self._session.settle()
+                attached(self._session)
             # Before the collector: its sources have threads.
             deep = any(probe.tier == "deep" for probe in self._session.probes)
-            privilege.keep_only(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT)
+            privilege.keep_only((*(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT), *request.keep))
             self._collector = Collector(self._session, self._names)
         except BaseException:
             self._session.close()
@@ -172,7 +181,7 @@ def _options(request: Request, names: CgroupNames) -> Options:
         constants["FILTER_TGID"] = _existing(request.pid)
     if request.cgroup is not None:
         constants["FILTER_CGROUP"] = _group(request.cgroup, names)
-    return Options(cpus.possible_count(), clock, chosen, constants)
+    return Options(cpus.possible_count(), clock, chosen, constants, request.sentinels)
 
 
 def _existing(pid: int) -> int:

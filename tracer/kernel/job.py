@@ -14,23 +14,34 @@ from tracer.kernel import thread_flags
 from tracer.layouts import bpf_folder, constants, layouts
 from tracer.probe import Clock, Events, Hook, Map, Probe, Tracepoint, Vectors
 
-__all__ = ["Options", "MapShape", "ordered", "map_shapes", "event_kinds", "job"]
+__all__ = ["MOST_SENTINELS", "Options", "MapShape", "ordered", "map_shapes", "event_kinds", "job"]
 
 #: Room for single events: a few hundred of the largest. Lost ones are counted.
 RING_PAGES = 256
+#: Of each sentinel's own ring: one event of each of 190 CPUs.
+SENTINEL_RING_PAGES = 16
+#: bpf/foreshock.bpf.h has so many rings for them.
+MOST_SENTINELS = 2
 
 
 @dataclass(frozen=True)
 class Options:
     """What the user narrows: everything else is the probes' own business.
 
-    ``cpus`` None means all; ``constants`` override the probes' settings.
+    ``cpus`` None means all; ``constants`` override the probes' settings. ``sentinels`` is the number of processes
+    that have alarms told to rings of their own, up to ``MOST_SENTINELS``.
     """
 
     cpu_count: int
     clock_cpus: Sequence[int]
     cpus: frozenset[int] | None = None
     constants: Mapping[str, int] = field(default_factory=dict)
+    sentinels: int = 0
+
+    @property
+    def sentinel_rings(self) -> tuple[str, ...]:
+        """The names of their rings."""
+        return tuple(f"sentinel_{number}" for number in range(self.sentinels))
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,7 @@ def event_kinds(probes: Sequence[Probe]) -> dict[int, tuple[Probe, Events]]:
 def job(probes: Sequence[Probe], options: Options) -> dict[str, Any]:
     """Return the loader's job as a JSON value; ``probes`` in the order of ``ordered``."""
     numbers: dict[str, int] = {"NR_CPUS": options.cpu_count, "RING_PAGES": RING_PAGES, "PAGE_SIZE": mmap.PAGESIZE}
+    numbers.update(SENTINELS=options.sentinels, SENTINEL_RING_PAGES=SENTINEL_RING_PAGES)
     numbers.update(thread_flags.constants())
     for probe in probes:
         numbers.update(probe.settings)
@@ -97,7 +109,7 @@ def job(probes: Sequence[Probe], options: Options) -> dict[str, Any]:
         "constants": numbers,
         "clock_cpus": list(options.clock_cpus),
         "maps": {name: _layout(shape.dtype) for name, shape in map_shapes(probes, options.cpu_count).items()},
-        "plain_maps": ["events", *(name for probe in probes for name in probe.plain_maps)],
+        "plain_maps": ["events", *options.sentinel_rings, *(name for probe in probes for name in probe.plain_maps)],
         "probes": [_probe(probe) for probe in probes if probe.hooks],
     }
 

@@ -13,8 +13,10 @@ __all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only", "may_trace"]
 _CAPABILITIES = {
     "dac_override": 1,  # the output file may lie in somebody else's folder
     "dac_read_search": 2,
+    "ipc_lock": 14,
     "sys_ptrace": 19,
     "sys_admin": 21,
+    "sys_nice": 23,
     "syslog": 34,
     "perfmon": 38,
     "bpf": 39,

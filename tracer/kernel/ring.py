@@ -20,10 +20,13 @@ _DISCARDED = 1 << 30
 
 
 class Ring:
-    """The consumer's side of one ring buffer; there must be only one consumer."""
+    """The consumer's side of one ring buffer; there must be only one consumer.
+
+    ``descriptor`` is readable (poll, epoll) once an event was sent that wakes its reader.
+    """
 
     def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._size = size
         page = mmap.PAGESIZE
         self._consumer = mmap.mmap(descriptor, page, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
@@ -57,4 +60,4 @@ class Ring:
     def close(self) -> None:
         self._consumer.close()
         self._data.close()
-        os.close(self._descriptor)
+        os.close(self.descriptor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
 import numpy as np
@@ -13,7 +13,7 @@ from tracer import histogram
 from tracer.errors import ProbeUnavailableError, UnavailableError
 from tracer.kernel import privilege, sources
 from tracer.kernel.interpreter import find_interpreter
-from tracer.kernel.job import RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
+from tracer.kernel.job import RING_PAGES, SENTINEL_RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
 from tracer.kernel.loading import Loaded, LoaderError, LoaderKilledError, run_loader
 from tracer.kernel.maps import MappedArray
@@ -52,14 +52,34 @@ class Session:
 
     def events(self) -> Iterator[tuple[Probe, Events, np.ndarray]]:
         """Yield what came through the ring since the last call, one structured array per kind of event."""
+        return self.sorted(self._ring.read() if self._ring else ())
+
+    def sorted(self, read: Iterable[bytes]) -> Iterator[tuple[Probe, Events, np.ndarray]]:
+        """Yield records of a ring as ``events`` does."""
         records: dict[int, list[bytes]] = {}
-        for record in self._ring.read() if self._ring else ():
+        for record in read:
             records.setdefault(int.from_bytes(record[:4], "little"), []).append(record)
         for kind, found in sorted(records.items()):
             probe, table = self._kinds[kind]
             dtype = layout(probe.name, table.layout)
             # The ring pads records to 8 bytes: take the struct's own size of each.
             yield probe, table, np.frombuffer(b"".join(item[: dtype.itemsize] for item in found), dtype=dtype)
+
+    def sentinel_ring(self, number: int) -> Ring:
+        """Return the ring of one of ``Options.sentinels``, for the one process that reads it."""
+        descriptor = os.dup(self._loaded.maps[self.options.sentinel_rings[number]])
+        return Ring(descriptor, SENTINEL_RING_PAGES * mmap.PAGESIZE)
+
+    def settle(self) -> None:
+        """Wait until the loader is gone, and with it the thread that waits for it: fork no earlier."""
+        self._loaded.settle()
+
+    def leave_programs(self) -> None:
+        """Let go of the programs, in a forked process: they have to end with the one that attached them.
+
+        The maps stay readable.
+        """
+        self._loaded.leave()
 
     def costs(self) -> dict[str, tuple[int, int, int]]:
         """Return ``(run_time_ns, run_count, recursion_misses)`` per program since load; see ``syscalls``."""

@@ -104,7 +104,7 @@ PROBE = Probe(
         Member("task_struct.thread_info.preempt.count", optional=True),
         Member("task_struct.thread_info.preempt.need_resched", optional=True),
     ),
-    maps=(Map("cpustall_rows", "cpustall_row", ("cpu",)),),
+    maps=(Map("cpustall_rows", "cpustall_row", ("cpu",)), Map("cpustall_told", "cpustall_stalls", ("cpu",))),
     tables=(
         Table(
             "stall",

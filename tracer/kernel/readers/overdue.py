@@ -31,16 +31,19 @@ _Ages = npt.NDArray[np.int64]
 
 
 class Reader:
-    """Fills ``cpustall.open`` with what is older than the probe's threshold."""
+    """Fills ``cpustall.open`` with what is older than the probe's threshold.
 
-    def __init__(self, session: Session, probe: Probe) -> None:
+    Without ``tasks`` no ``runnable`` is looked for: they alone take a look into /proc, where one may have to wait.
+    """
+
+    def __init__(self, session: Session, probe: Probe, *, tasks: bool = True) -> None:
         self._cpus = session.array("cpus")
         self._stalls = session.array("cpustall_rows")
         self._threshold_ns = session.options.constants.get(_SETTING, probe.settings[_SETTING])
         # A nohz_full CPU takes no interrupt for as long as one task runs there.
         self._ticking = ~np.isin(np.arange(len(self._cpus)), list(undisturbed()))
         # Whether an old word is a wait only /proc tells, and in a pid namespace that is of other tasks.
-        waits = "runqueue_sets" in session.shapes and in_host_pids()
+        waits = tasks and "runqueue_sets" in session.shapes and in_host_pids()
         self._waits = _Waits(session.array("runqueue_sets")["ways"]) if waits else None
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
