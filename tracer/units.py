@@ -18,6 +18,7 @@ __all__ = [
     "display_width",
     "duration",
     "link_speed",
+    "many",
     "memory",
     "moment",
     "pad",
@@ -70,6 +71,11 @@ def at_most(ns: float) -> str:
 def count(number: float) -> str:
     """Format a whole number, grouped: ``12 345``."""
     return MISSING if math.isnan(number) else f"{int(number):,}".replace(",", _GROUP)
+
+
+def many(number: int, what: str) -> str:
+    """Format a count with what is counted: ``1 interval``, ``20 intervals``."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
 def percent(fraction: float) -> str:

@@ -8,11 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tracer.analysis.events import Tally
+from tracer.analysis.names import scheduling
 from tracer.analysis.rows import has, numbers, texts
+from tracer.analysis.source import Source
 
 __all__ = ["Blame", "Cause", "Held", "Holder"]
 
-Cause = Literal["hog", "crew", "several", "crowd", "softirq", "hardirq", "idle", "unseen"]
+Cause = Literal["own", "hog", "crew", "several", "crowd", "softirq", "hardirq", "idle", "unseen"]
 
 # Half of the waited time makes one holder "the" cause. Interrupts need less: they are never the task's own business.
 MAIN_SHARE = 0.5
@@ -21,20 +23,26 @@ IDLE_SHARE = 0.3
 # More than any node has: 8192 CPUs are the most that Linux is built for.
 MAX_CPUS = 8192
 MAX_VECTORS = 4 * MAX_CPUS
+MAX_SPECIAL = 256
+PRIO_UNKNOWN = 255  # runqueue.worst's holder_prio where it is not known
 SOFTIRQ_DELAY = 1  # softirq.worst's kind of a late start; 2 is a long run
 
 
 class Holder(NamedTuple):
-    """The task that held a CPU the longest during a wait."""
+    """The task that held a CPU the longest during a wait; ``own`` when it is foreshock itself."""
 
     comm: str
     pid: int
     cgroup: str
+    own: bool = False
 
 
 @dataclass
 class Held:
-    """What filled the waits of one CPU, in ns; ``holders`` is the longest holder of each wait."""
+    """What filled the waits of one CPU, in ns; ``holders`` is the longest holder of each wait.
+
+    ``special`` says of holders, by pid, that they are real-time or deadline tasks, as far as recorded.
+    """
 
     waits: int = 0
     wait_ns: int = 0
@@ -50,6 +58,7 @@ class Held:
     holders: Tally[Holder] = field(default_factory=lambda: Tally(keep=256))
     victims: Tally[tuple[str, str]] = field(default_factory=lambda: Tally(keep=256))
     waited_on: Tally[int] = field(default_factory=lambda: Tally(keep=1024))
+    special: dict[int, str] = field(default_factory=dict)
 
     def share(self, ns: int) -> float:
         """Return ``ns`` as a share of all the time waited."""
@@ -90,7 +99,7 @@ class Held:
         if self.share(self.covered_ns) < MAIN_SHARE:
             return "unseen"
         if self.top[1] >= MAIN_SHARE:
-            return "hog"
+            return "own" if self.top[0].own else "hog"
         _, _, tasks, share = self.crew
         if tasks > 1 and share >= MAIN_SHARE:
             return "crew"
@@ -106,7 +115,8 @@ class Blame:
         vectors: late softirqs by (CPU, vector).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self.cpus: dict[int, Held] = {}
         self.vectors: dict[tuple[int, int], Held] = {}
 
@@ -134,7 +144,7 @@ class Blame:
                 # The task with the most time, which need not be all of it.
                 holder_ns = min(int(ran), task_ns)
                 held.holder_ns += holder_ns
-                held.holders.add(Holder(comm, int(pid), cgroup), holder_ns)
+                held.holders.add(Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid))), holder_ns)
             else:
                 held.idle_ns += task_ns
 
@@ -144,12 +154,12 @@ class Blame:
         sums = {name: [int(value) for value in numbers(rows, name)] for name in names}
         cpus = [int(cpu) for cpu in numbers(rows, "cpu")]
         waited = [int(cpu) for cpu in numbers(rows, "waited_cpu")]
-        holders = zip(
-            texts(rows, "holder_comm"), numbers(rows, "holder_pid"), texts(rows, "holder_cgroup"), strict=True
-        )
+        holders = zip(*(texts(rows, name) for name in ("holder_comm", "holder_cgroup")), strict=True)
+        pids = zip(*(numbers(rows, name) for name in ("holder_pid", "holder_tgid")), strict=True)
         victims = zip(texts(rows, "comm"), texts(rows, "cgroup"), strict=True)
-        tasks = numbers(rows, "holders")
-        for place, ((comm, pid, cgroup), victim) in enumerate(zip(holders, victims, strict=True)):
+        tasks, prios = numbers(rows, "holders"), numbers(rows, "holder_prio", PRIO_UNKNOWN)
+        everyone = zip(holders, pids, victims, strict=True)
+        for place, ((comm, cgroup), (pid, tgid), victim) in enumerate(everyone):
             if cpus[place] not in self.cpus and len(self.cpus) >= MAX_CPUS:
                 continue
             held = self.cpus.setdefault(cpus[place], Held())
@@ -162,7 +172,10 @@ class Blame:
             held.victims.add(victim, one["wait_ns"])
             held.waited_on.add(waited[place], one["wait_ns"])
             if one["holder_ns"]:
-                held.holders.add(Holder(comm, int(pid), cgroup), one["holder_ns"])
+                own = self._source.is_own(comm, int(pid), int(tgid))
+                if (special := scheduling(int(prios[place]))) and len(held.special) < MAX_SPECIAL:
+                    held.special[int(pid)] = special
+                held.holders.add(Holder(comm, int(pid), cgroup, own), one["holder_ns"])
                 # Two tasks without a known cgroup, or both in the root, say nothing about who shares with whom.
                 if cgroup == victim[1] and cgroup not in ("", "/"):
                     held.own_cgroup_ns += one["holder_ns"]

@@ -22,7 +22,8 @@ class Finding:
     """One thing that stands out, in sentences that may hold unescaped names from the node.
 
     Attributes:
-        rule: stable name, ``probe.what``, e.g. ``"runqueue.wait"``.
+        rule: stable name for programs, ``probe.what``, e.g. ``"runqueue.wait"``; never shown to people.
+        topic: the same in a few plain words, e.g. ``"long waits for a CPU"``.
         subject: where: ``"CPU 1"``, ``"eth0"``.
         what: the number, where, and the threshold it passed.
         who: who or what caused it, as far as seen; may be empty.
@@ -33,6 +34,7 @@ class Finding:
     """
 
     rule: str
+    topic: str
     severity: Severity
     subject: str
     what: str
@@ -43,6 +45,11 @@ class Finding:
     threshold: float
     unit: str
     values: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_caveat(self) -> bool:
+        """Whether it is about the data, not the node: how far the other answers can be trusted."""
+        return self.rule.startswith("quality.")
 
     @property
     def excess(self) -> float:
@@ -63,7 +70,7 @@ class Normal:
 class Outcome:
     """The answer of one rule: findings, or what is normal, or a sentence on what was not seen.
 
-    A rule that does not apply to the node (no RDMA port) answers none of them.
+    Exactly one of the three, so that no question gets lost.
     """
 
     findings: tuple[Finding, ...] = ()

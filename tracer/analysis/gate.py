@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, TableName
+from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, STACKS, TableName
 from tracer.histogram import SLOTS
 from tracer.window import Window
 
 __all__ = ["checked", "is_known"]
 
 _HISTOGRAM = ("sum", "slots")
+_STACK = ("stack", "depth", "frame")
+_FRAME = ("frame", "kind", "module", "symbol")
 
 # What a table says nothing without. Any other column may be missing: from an earlier version, or a later one.
 _ESSENTIAL: Final[Mapping[TableName, tuple[str, ...]]] = {
@@ -35,10 +37,24 @@ _ESSENTIAL: Final[Mapping[TableName, tuple[str, ...]]] = {
     ("cpustall", "open"): ("age_ns", "cpu", "kind"),
     ("oncpu", "samples"): ("cpu", "pid", "comm", "weight"),
     ("offcpu", "samples"): ("pid", "comm", "weight"),
+    ("oncpu", "stacks"): _STACK,
+    ("offcpu", "stacks"): _STACK,
+    ("oncpu", "frames"): _FRAME,
+    ("offcpu", "frames"): _FRAME,
 }
 _EVENT_NUMBERS = (
     *("time_ns", "wait_ns", "duration_ns", "since_ns", "age_ns", "feed_ns", "cpu", "waited_cpu", "pid", "tgid"),
-    *("holder_pid", "holder_tgid", "holder_ns", "holders", "task_ns", "idle_ns", "softirq_ns", "hardirq_ns"),
+    *(
+        "holder_pid",
+        "holder_tgid",
+        "holder_prio",
+        "holder_ns",
+        "holders",
+        "task_ns",
+        "idle_ns",
+        "softirq_ns",
+        "hardirq_ns",
+    ),
     *("covered_ns", "kind", "vector", "evidence", "weight"),
 )
 _NAMES = frozenset({"comm", "cgroup", "holder_comm", "holder_cgroup", "context"})
@@ -47,7 +63,7 @@ _KEY_NAMES = frozenset({"name", "device", "program", "cgroup", "driver", "state"
 
 def is_known(name: TableName) -> bool:
     """Return whether a table is one of those that have a meaning here."""
-    return name in SHAPES or name in EVENTS or name in SAMPLES
+    return name in SHAPES or name in EVENTS or name in SAMPLES or name in STACKS
 
 
 def checked(window: Window) -> tuple[Window, str]:
@@ -87,6 +103,10 @@ def _expected(name: TableName, histogram: bool) -> dict[str, str]:
         found |= dict.fromkeys(_EVENT_NUMBERS, "number") | dict.fromkeys(_NAMES, "name")
         if name == ("cpustall", "open"):
             found["kind"] = "name"
+        if name in SAMPLES:
+            found |= {"stack": "number", "tid": "number"}
+    elif name in STACKS:
+        found |= dict.fromkeys(_STACK, "number") | dict.fromkeys(_FRAME[1:], "name")
     elif histogram:
         found["cpu"] = "number"
     return found

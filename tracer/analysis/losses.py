@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["MAX_PROBES", "MAX_REASONS", "Losses"]
+__all__ = ["MAX_PROBES", "MAX_REASONS", "Losses", "missed"]
 
 # A hostile recording may name any number of them.
 MAX_PROBES = 64
 MAX_REASONS = 64
+
+# Counted, but not told one by one: nothing is missing from any histogram. A device that is new has no difference yet.
+_HARMLESS = frozenset({"suppressed", "appeared"})
+# Of these probes every event is counted, some of them under "other".
+_FOLDED_IS_COUNTED = frozenset({"hardirq", "napi"})
+
+
+def missed(probe: str, reasons: Mapping[str, int]) -> dict[str, int]:
+    """Return those of a probe's losses that are missing from its numbers, without zeros."""
+    harmless = _HARMLESS | {"folded"} if probe in _FOLDED_IS_COUNTED else _HARMLESS
+    return {reason: int(number) for reason, number in reasons.items() if number and reason not in harmless}
 
 
 class Losses:

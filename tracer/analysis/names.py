@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["VECTORS", "cpu_list", "is_irq_vector", "task", "vector"]
+from tracer.analysis import thresholds
+
+__all__ = ["VECTORS", "budget_class", "cpu_list", "is_irq_vector", "quoted", "scheduling", "task", "vector"]
 
 # enum of include/linux/interrupt.h; the order has not changed since 2.6.
 VECTORS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
+_MAX_RT_PRIO = 100  # of include/linux/sched/prio.h; what people set (chrt) counts the other way round
 FIRST_VECTOR_LINE = 1_000_000  # hardirq numbers from here on are CPU vectors, not interrupt lines
 _PLAIN = re.compile(r"[\w./:@+#~-]+", re.ASCII)
 
@@ -16,6 +19,13 @@ _PLAIN = re.compile(r"[\w./:@+#~-]+", re.ASCII)
 def vector(number: int) -> str:
     """Return a softirq vector's name: ``NET_RX``."""
     return VECTORS[number] if 0 <= number < len(VECTORS) else f"vector {number}"
+
+
+def budget_class(budget: int) -> str:
+    """Return who polls with a budget: "" for a device's driver, ``busy-poll`` for an application, ``netpoll``."""
+    if budget >= thresholds.NAPI_BUDGET:
+        return ""
+    return "busy-poll" if budget else "netpoll"
 
 
 def is_irq_vector(irq: int) -> bool:
@@ -27,8 +37,22 @@ def task(comm: str, pid: int) -> str:
     """Return ``comm[pid]``, quoting a name that could be read as part of the sentence."""
     if pid == 0:
         return "the idle task"
-    name = comm if _PLAIN.fullmatch(comm) else f'"{comm}"'
-    return f"{name}[{pid}]" if comm else f"pid {pid}"
+    return f"{quoted(comm)}[{pid}]" if comm else f"pid {pid}"
+
+
+def quoted(name: str) -> str:
+    """Return a name for a sentence: as it is when it can't be read as part of it, else in quotes it can't end."""
+    if _PLAIN.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def scheduling(prio: int) -> str:
+    """Return what is special about a task's kernel priority: real-time and deadline tasks; "" for all others."""
+    if 0 <= prio < _MAX_RT_PRIO:
+        return f"real-time, priority {_MAX_RT_PRIO - 1 - prio}"
+    return "deadline task" if prio < 0 else ""
 
 
 def cpu_list(cpus: Iterable[int]) -> str:

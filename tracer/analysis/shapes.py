@@ -7,7 +7,7 @@ from typing import Final
 
 from tracer.analysis.merged import Shape
 
-__all__ = ["EVENTS", "SAMPLES", "SHAPES", "UNKNOWN", "TableName"]
+__all__ = ["EVENTS", "SAMPLES", "SHAPES", "STACKS", "UNKNOWN", "TableName"]
 
 TableName = tuple[str, str]
 
@@ -54,8 +54,9 @@ EVENTS: Final[Mapping[TableName, tuple[str, tuple[str, ...]]]] = {
     ("cpustall", "open"): ("age_ns", ("cpu", "kind", "pid")),
 }
 
-# Tables of samples: only their weight per task is summed here, stacks belong to the report.
+# Tables of samples: their weight per task and stack is summed; what the stacks are is told in tables of their own.
 SAMPLES: Final = frozenset({("oncpu", "samples"), ("offcpu", "samples")})
+STACKS: Final = frozenset((probe, table) for probe, _ in SAMPLES for table in ("stacks", "frames"))
 
 # A table of a probe that is newer than this code: one series per CPU when it holds a histogram.
 UNKNOWN: Final = Shape(keys=("cpu",))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tracer.analysis.names import task
 from tracer.analysis.rows import text
 
 __all__ = ["Source"]
@@ -16,7 +17,8 @@ class Source:
     """The fingerprint as far as it is known; empty text or NaN where it is not.
 
     ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC). ``filters`` say what was traced
-    only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without.
+    only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without. ``pid`` is
+    the process that recorded, 0 when unknown.
     """
 
     host: str = ""
@@ -25,6 +27,7 @@ class Source:
     boot_id: str = ""
     version: str = ""
     cpus: int = 0
+    pid: int = 0
     interval_ns: int = 0
     clock_offset_ns: float = float("nan")
     filters: tuple[tuple[str, str], ...] = ()
@@ -46,6 +49,7 @@ class Source:
             boot_id=kernel.text("boot_id") or node.text("boot_id"),
             version=node.text("version"),
             cpus=int(node.number("cpus", _Map(node.get("cpu")).number("cpus", 0))),
+            pid=int(node.number("pid", 0)),
             interval_ns=max(0, int(node.number("interval_ns", 0))),
             clock_offset_ns=node.number("clock_offset_ns", _offset(_Map(node.get("clocks")))),
             filters=_pairs(node.get("filters")),
@@ -56,6 +60,19 @@ class Source:
     def unix_ns(self, monotonic_ns: float) -> float:
         """Return the wall-clock time of a moment of the node's monotonic clock; NaN when the offset isn't known."""
         return monotonic_ns + self.clock_offset_ns
+
+    @property
+    def task_filters(self) -> tuple[tuple[str, str], ...]:
+        """The filters that leave tasks out: what counts by task is then of some, what counts by CPU of all."""
+        return tuple(one for one in self.filters if one[0] in ("pid", "cgroup"))
+
+    def is_own(self, comm: str, *pids: int) -> bool:
+        """Return whether a task is foreshock itself: by its thread's or process's id, or a name nobody else has."""
+        return comm == "foreshock" or (self.pid > 0 and self.pid in pids)
+
+    def task(self, comm: str, pid: int, tgid: int = 0) -> str:
+        """Return how a task is called, and whether it is foreshock itself."""
+        return f"{task(comm, pid)}{' (foreshock itself)' if self.is_own(comm, pid, tgid) else ''}"
 
 
 class _Map:

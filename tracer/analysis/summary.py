@@ -12,7 +12,9 @@ from tracer.analysis.intervals import CLOCK_LATE, Intervals
 from tracer.analysis.losses import MAX_PROBES, Losses
 from tracer.analysis.merged import MAX_KEYS, Group, Merged, Shape
 from tracer.analysis.rows import has, numbers, text, texts
-from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, UNKNOWN, TableName
+from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, STACKS, UNKNOWN, TableName
+from tracer.analysis.source import Source
+from tracer.analysis.stacks import Stacks
 from tracer.window import Window
 
 __all__ = ["Summary"]
@@ -31,22 +33,24 @@ class Summary:
     those that show more than a clock that came late.
 
     Attributes:
+        source: which node it is of, what was filtered and who recorded it.
         intervals: lengths, pauses, gaps.
         losses: by probe and reason.
         blame: who held the CPU during long waits, by CPU.
         refused: windows whose columns can't be read: (table, why) with how many, the first few kinds of them.
         worst: the worst single events by table.
-        samples: weight per (pid, comm) by table of stack samples; ``sample_cpus`` per (cpu, pid, comm).
+        sample_cpus: weight per (cpu, pid, comm) by table of stack samples; ``stacks`` holds the stacks, by probe.
     """
 
-    def __init__(self, interval_ns: int = 0) -> None:
+    def __init__(self, interval_ns: int = 0, source: Source | None = None) -> None:
+        self.source = source or Source()
         self.intervals = Intervals(interval_ns)
         self.losses = Losses()
-        self.blame = Blame()
+        self.blame = Blame(self.source)
         self.refused: dict[tuple[TableName, str], int] = {}
         self.worst: dict[TableName, Worst] = {}
-        self.samples: dict[TableName, Tally[tuple[int, str]]] = {}
         self.sample_cpus: dict[TableName, Tally[tuple[int, int, str]]] = {}
+        self.stacks: dict[str, Stacks] = {}
         self._tables: dict[TableName, Merged] = {}
         self._seen: set[str] = set()
         self._unknown_windows = 0
@@ -103,6 +107,9 @@ class Summary:
             for (probe, name), merged in self._tables.items()
             if merged.unkept_rows
         }
+        for probe, stacks in self.stacks.items():
+            if stacks.unkept:
+                found[f"{probe}.stacks"] = stacks.unkept
         if self.losses.unkept:
             found["losses"] = self.losses.unkept
         if self._unknown_windows:
@@ -127,6 +134,8 @@ class Summary:
                 self.blame.add_softirqs(window.rows)
         elif name in SAMPLES:
             self._add_samples(name, window)
+        elif name in STACKS:
+            self.stacks.setdefault(name[0], Stacks()).learn(window.rows)
         elif name in SHAPES:
             self._merge(name, window, SHAPES[name], MAX_KEYS)
         elif has(window.rows, "slots"):
@@ -145,11 +154,10 @@ class Summary:
             self._seen.add(probe)
 
     def _add_samples(self, name: TableName, window: Window) -> None:
-        tasks = self.samples.setdefault(name, Tally())
+        self.stacks.setdefault(name[0], Stacks()).add(window.rows)
         cpus = self.sample_cpus.setdefault(name, Tally())
         columns = (numbers(window.rows, column) for column in ("cpu", "pid", "weight"))
         for cpu, pid, weight, comm in zip(*columns, texts(window.rows, "comm"), strict=True):
-            tasks.add((int(pid), comm), int(weight))
             cpus.add((int(cpu), int(pid), comm), int(weight))
 
 

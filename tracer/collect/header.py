@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tracer
+from tracer.kernel import cpus
 from tracer.kernel.fingerprint import read_fingerprint
 from tracer.kernel.session import Session
 from tracer.probe import Probe
@@ -23,6 +24,8 @@ def recording_header(session: Session, interval_ns: int, filters: Mapping[str, s
     return {
         "tool": "foreshock",
         "version": tracer.__version__,
+        # The kernel tells pids of the host: in another namespace ours would be somebody else's.
+        "pid": os.getpid() if cpus.in_host_pids() else 0,
         "host": os.uname().nodename,
         "kernel": os.uname().release,
         "architecture": os.uname().machine,

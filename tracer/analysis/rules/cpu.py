@@ -6,9 +6,10 @@ import statistics
 
 from tracer.analysis import thresholds
 from tracer.analysis.cpus import CpuTime, cpu_times
-from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
-from tracer.analysis.names import cpu_list, task
+from tracer.analysis.finding import Finding, Outcome, Severity, outcome
+from tracer.analysis.names import cpu_list
 from tracer.analysis.rules.culprits import by_samples
+from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.summary import Summary
 from tracer.units import percent
 
@@ -19,7 +20,7 @@ def cpu_time(summary: Summary) -> Outcome:
     """Judge ``cpustate.time``: interrupt share, saturation, imbalance."""
     cpus = cpu_times(summary)
     if not cpus:
-        return missing("where CPU time went: cpustate was not recorded")
+        return not_recorded("where CPU time went", "cpustate", summary)
     findings = _interrupts(cpus) + _saturated(cpus, summary) + _imbalance(cpus)
     most = max(cpus.values(), key=lambda one: one.interrupts)
     measured = f"{percent(most.interrupts)} of CPU {most.cpu}"
@@ -35,6 +36,7 @@ def _interrupts(cpus: dict[int, CpuTime]) -> list[Finding]:
     return [
         Finding(
             rule="cpu.interrupts",
+            topic="time lost to interrupts",
             severity=Severity.WARNING,
             subject=where,
             what=(
@@ -63,6 +65,7 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
     return [
         Finding(
             rule="cpu.saturated",
+            topic="no idle time",
             severity=Severity.NOTE,
             subject=where,
             what=(
@@ -83,11 +86,14 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
 def _by_whom(cpu: int, summary: Summary) -> str:
     if sampled := by_samples(summary, cpu):
         return sampled
+    if summary.source.task_filters:
+        return "Waits and samples are those of the traced tasks only: they don't say who had it."
     held = summary.blame.cpus.get(cpu)
     # Waits are counted where the task ran at last; the holder had the CPU where it waited.
     if held and held.top[1] and next(iter(held.waited_on.items()))[0] == cpu:
         holder, share = held.top
-        return f"During its long waits {task(holder.comm, holder.pid)} had CPU {cpu} for {percent(share)} of the time."
+        name = summary.source.task(holder.comm, holder.pid)
+        return f"During its long waits {name} had CPU {cpu} for {percent(share)} of the time."
     return "Which tasks ran was not sampled (oncpu was not recorded)."
 
 
@@ -102,6 +108,7 @@ def _imbalance(cpus: dict[int, CpuTime]) -> list[Finding]:
     return [
         Finding(
             rule="cpu.imbalance",
+            topic="uneven load",
             severity=Severity.NOTE,
             subject=f"CPU {busiest.cpu}",
             what=(

@@ -1,4 +1,4 @@
-"""Sentences on who held a CPU: one task, many of one program, a crowd, interrupts, nobody seen."""
+"""Sentences on who held a CPU: one task, many of one program, a crowd, interrupts, nobody seen, foreshock itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from tracer.analysis.blame import Held
 from tracer.analysis.cpus import sampled_tasks
-from tracer.analysis.names import task
+from tracer.analysis.names import quoted, task
 from tracer.analysis.summary import Summary
 from tracer.histogram import slot_of
 from tracer.units import at_most, duration, percent
@@ -25,8 +25,8 @@ def culprit_key(held: Held | None) -> tuple[object, ...]:
     """Return what makes two CPUs the same story: the cause and its main actor."""
     if held is None:
         return ("unknown",)
-    if held.cause == "hog":
-        return ("hog", held.top[0])
+    if held.cause in ("hog", "own"):
+        return (held.cause, held.top[0])
     if held.cause == "crew":
         return ("crew", *held.crew[:2])
     return (held.cause,)
@@ -40,20 +40,25 @@ def who_held(held: Held | None, what: str = "waits") -> str:
 
 
 def by_samples(summary: Summary, cpu: int) -> str:
-    """Return who ran on ``cpu`` by on-CPU samples; empty when they were not recorded."""
-    sampled = sampled_tasks(summary, cpu)
-    names = ", ".join(f"{task(comm, pid)} {percent(share)}" for comm, pid, share in sampled)
+    """Return who ran on ``cpu`` by on-CPU samples; empty when they were not recorded, or of some tasks only."""
+    sampled = [] if summary.source.task_filters else sampled_tasks(summary, cpu)
+    names = ", ".join(f"{summary.source.task(comm, pid)} {percent(share)}" for comm, pid, share in sampled)
     return f"By samples, CPU {cpu} ran {names}." if names else ""
 
 
-def next_step(held: Held | None) -> str:
+def next_step(held: Held | None, what: str = "waits") -> str:
     """Return what to do about it."""
     if held is None:
         return "record longer: long waits with their holder are single events"
     holder, _ = held.top
+    if held.cause == "idle" and what == "delays":
+        return "look for steal time (virtual machine) and deep idle states (cpuidle)"
+    if held.cause == "hog" and holder.pid in held.special:
+        return f"lower the policy or priority of {task(holder.comm, holder.pid)} (chrt), or move it to CPUs of its own"
     return {
+        "own": "fewer probes (--probes), fewer CPUs (--cpus) or a longer --interval; please report it",
         "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; foreshock record --deep shows what it does",
-        "crew": f"give {_name(held.crew[0])} its own CPUs or fewer workers",
+        "crew": f"give {quoted(held.crew[0])} its own CPUs or fewer workers",
         "several": "see the worst waits below: one holder each",
         "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",
         "softirq": "see softirqs and devices below; spread the queues' interrupts (RSS, RPS, affinity)",
@@ -73,6 +78,7 @@ def culprit_values(held: Held | None) -> dict[str, object]:
         "holder_comm": holder.comm,
         "holder_pid": holder.pid,
         "holder_cgroup": holder.cgroup,
+        "holder_scheduling": held.special.get(holder.pid, ""),
         "holder_share": share,
         "task_share": held.share(held.task_ns),
         "softirq_share": held.share(held.softirq_ns),
@@ -88,16 +94,25 @@ def _actor(held: Held, what: str) -> str:
     holder, share = held.top
     name = task(holder.comm, holder.pid)
     match held.cause:
+        case "own":
+            return (
+                f"foreshock itself, {name}, held the CPU for {percent(share)} of the worst {what}: "
+                "that is its own cost."
+            )
         case "hog":
-            return f"{name}{_cgroup(holder.cgroup)} held the CPU for {percent(share)} of the worst {what}."
+            special = held.special.get(holder.pid, "")
+            return f"{name}{_cgroup(holder.cgroup, special)} held the CPU for {percent(share)} of the worst {what}."
         case "crew":
             comm, cgroup, tasks, together = held.crew
             return (
-                f"{tasks} tasks called {_name(comm)}{_cgroup(cgroup)} together held the CPU for {percent(together)} of "
-                f"the worst {what}."
+                f"{tasks} tasks called {quoted(comm)}{_cgroup(cgroup)} together held the CPU for {percent(together)} "
+                f"of the worst {what}."
             )
         case "several":
-            ranked = [(task(one.comm, one.pid), held.share(ns)) for one, ns in list(held.holders.items())[:3]]
+            ranked = [
+                (f"{task(one.comm, one.pid)}{' (foreshock itself)' if one.own else ''}", held.share(ns))
+                for one, ns in list(held.holders.items())[:3]
+            ]
             names = ", ".join(f"{one} {percent(part)}" for one, part in ranked)
             return f"Each wait had one main holder, but not the same: {names} of the worst {what}, then others."
         case "crowd":
@@ -111,9 +126,11 @@ def _actor(held: Held, what: str) -> str:
         case "hardirq":
             return f"Hard interrupts took {percent(held.share(held.hardirq_ns))} of the time of the worst {what}."
         case "idle":
+            idle = f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}, nobody held it: "
+            if what == "delays":
+                return f"{idle}it came late out of idle (halted or paused virtual CPU, deep idle state)."
             return (
-                f"The CPU was idle for {percent(held.share(held.idle_ns))} of the worst {what}, nobody held it: "
-                "the tasks were throttled (CPU quota of their cgroup, limit of real-time time), or woken late "
+                f"{idle}the tasks were throttled (CPU quota of their cgroup, limit of real-time time), or woken late "
                 "(halted virtual CPU, deep idle state)."
             )
         case "unseen":
@@ -125,7 +142,7 @@ def _crowd_name(held: Held) -> str:
     """Most crowds are many tasks of one program."""
     comm, _, tasks, share = held.crew
     of_holders = share / max(held.share(held.holder_ns), 1e-9)
-    return f" The longest were mostly tasks called {_name(comm)}." if tasks > 1 and of_holders >= 0.8 else ""
+    return f" The longest were mostly tasks called {quoted(comm)}." if tasks > 1 and of_holders >= 0.8 else ""
 
 
 def _relation(held: Held) -> str:
@@ -144,14 +161,11 @@ def _victims(held: Held) -> str:
     for (comm, _), ns in held.victims.items():
         sums[comm] = sums.get(comm, 0) + ns
     ranked = sorted(sums, key=lambda comm: -sums[comm])
-    names = ", ".join(_name(comm) for comm in ranked[:3])
+    names = ", ".join(quoted(comm) for comm in ranked[:3])
     more = f" and {len(ranked) - 3} more" if len(ranked) > 3 else ""
     return f" Waiting: {names}{more}." if names else ""
 
 
-def _cgroup(cgroup: str) -> str:
-    return f" (cgroup {cgroup})" if cgroup else ""
-
-
-def _name(comm: str) -> str:
-    return f'"{comm}"' if " " in comm or not comm.isprintable() else comm
+def _cgroup(cgroup: str, special: str = "") -> str:
+    told = "; ".join(filter(None, (special, f"cgroup {cgroup}" if cgroup else "")))
+    return f" ({told})" if told else ""

@@ -8,8 +8,9 @@ from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group
 from tracer.analysis.rows import text
+from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.summary import Summary
-from tracer.units import count, percent
+from tracer.units import count, many, percent
 
 __all__ = ["network_devices", "rdma_ports"]
 
@@ -55,26 +56,41 @@ def network_devices(summary: Summary) -> Outcome:
     """Judge ``netdev.link``: drops and errors against packets, and carrier losses."""
     table = summary.table("netdev", "link")
     if table is None:
-        return missing("network devices: netdev was not recorded")
-    findings: list[Finding] = []
-    dropped = packets = 0
-    for (device,), group in table.groups("device").items():
-        findings += _link(text(device), group)
-        packets += group.sums["rx_packets"] + group.sums["tx_packets"]
-        dropped += sum(group.sums[name] for name in _CAUSES)
-    share = dropped / packets if packets else 0.0
-    measured = f"{percent(share)} of packets, links stable"
-    return outcome(findings, "device drops", measured, f"under {percent(thresholds.DEVICE_DROPS)}")
+        return not_recorded("network devices", "netdev", summary)
+    groups = {text(device): group for (device,), group in table.groups("device").items()}
+    if not groups:
+        return missing("network devices: netdev was recorded, but saw none")
+    findings = [finding for device, group in groups.items() for finding in _link(device, group)]
+    allowed = f"under {percent(thresholds.DEVICE_DROPS)} or {thresholds.DEVICE_DROPS_LEAST} packets"
+    return outcome(findings, "device drops", _measured([*groups.values()]), allowed)
+
+
+def _measured(groups: list[Group]) -> str:
+    """The largest share of the devices that are judged; of the others how many packets at most."""
+    losses = [_losses(group) for group in groups]
+    judged = [share for total, share in losses if total >= thresholds.DEVICE_DROPS_LEAST]
+    few = max(total for total, _ in losses)
+    lost = f"{percent(max(judged))} of packets" if judged else f"{many(few, 'packet')} of a device" if few else "none"
+    return f"{lost}, links stable"
+
+
+def _losses(group: Group) -> tuple[int, float]:
+    """Return a device's drops and errors, and their share of its packets."""
+    total = sum(group.sums[name] for name in _CAUSES)
+    packets = group.sums["rx_packets"] + group.sums["tx_packets"]
+    return total, total / (packets + total) if total else 0.0
 
 
 def rdma_ports(summary: Summary) -> Outcome:
     """Judge ``netdev.rdma``: any of the error counters matters, because RDMA expects no loss at all."""
     table = summary.table("netdev", "rdma")
     if table is None:
-        return missing("RDMA ports: not recorded")
+        if summary.seen("netdev"):
+            return missing("RDMA ports: netdev was recorded without them")
+        return not_recorded("RDMA ports", "netdev", summary)
     groups = table.groups("device", "port")
     if not groups:
-        return Outcome()  # a node without RDMA lacks nothing
+        return missing("RDMA ports: this node has none")
     findings: list[Finding] = []
     for (device, port), group in groups.items():
         name = f"{text(device)} port {port}"
@@ -83,7 +99,7 @@ def rdma_ports(summary: Summary) -> Outcome:
         bad = {counter: number for counter in _PORT_CAUSES if (number := group.sums[counter])}
         if bad:
             findings.append(_port(name, bad))
-    return outcome(findings, "RDMA port errors", f"none on {count(len(groups))} ports", "none")
+    return outcome(findings, "RDMA port errors", f"none on {many(len(groups), 'port')}", "none")
 
 
 def _link(device: str, group: Group) -> Iterator[Finding]:
@@ -92,13 +108,13 @@ def _link(device: str, group: Group) -> Iterator[Finding]:
         yield _flap(device, group.sums["carrier_changes"], "netdev", grouped=driver in _GROUPED)
     bad = {name: number for name in _CAUSES if (number := group.sums[name])}
     packets = group.sums["rx_packets"] + group.sums["tx_packets"]
-    total = sum(bad.values())
-    share = total / (packets + total) if total else 0.0
+    total, share = _losses(group)
     if total < thresholds.DEVICE_DROPS_LEAST or share <= thresholds.DEVICE_DROPS:
         return
     main = max(bad, key=lambda name: bad[name])
     yield Finding(
         rule="netdev.drops",
+        topic="drops and errors",
         # Dropped frames may be unwanted ones; every other counter is real loss.
         severity=Severity.NOTE if set(bad) == {"rx_dropped"} else Severity.WARNING,
         subject=device,
@@ -120,9 +136,10 @@ def _link(device: str, group: Group) -> Iterator[Finding]:
 def _flap(name: str, times: int, probe: str, *, grouped: bool = False) -> Finding:
     return Finding(
         rule=f"{probe}.flap",
+        topic="link state changes",
         severity=Severity.NOTE if grouped else Severity.CRITICAL,
         subject=name,
-        what=f"{name}: the link changed its state {count(times)} times (normal: never).",
+        what=f"{name}: the link changed its state {many(times, 'time')} (normal: never).",
         who="",
         next=("see its member devices" if grouped else "check cable, optics and switch port")
         + "; the kernel log has the times",
@@ -138,6 +155,7 @@ def _port(name: str, bad: dict[str, int]) -> Finding:
     main = max(bad, key=lambda counter: bad[counter])
     return Finding(
         rule="rdma.errors",
+        topic="port errors",
         severity=Severity.WARNING,
         subject=name,
         what=f"{name}: {', '.join(f'{counter} {count(number)}' for counter, number in bad.items())} (normal: none).",

@@ -9,6 +9,7 @@ from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group
 from tracer.analysis.names import is_irq_vector
 from tracer.analysis.rows import text
+from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, duration, percent, rate
 
@@ -19,14 +20,15 @@ def hard_interrupts(summary: Summary) -> Outcome:
     """Judge ``hardirq.run`` per CPU and line."""
     table = summary.table("hardirq", "run")
     if table is None:
-        return missing("hard interrupts: hardirq was not recorded")
+        return not_recorded("hard interrupts", "hardirq", summary)
     seconds = table.seconds
+    if seconds <= 0 or not table.groups():
+        return missing("hard interrupts: hardirq was recorded, but counted none")
     findings: list[Finding] = []
     most_share = 0.0
     for (cpu, irq, name), group in table.groups("cpu", "irq", "name").items():
-        if seconds > 0:
-            most_share = max(most_share, calls_of(group)[1] / 1e9 / seconds)
-            findings += _judge(int(cpu), int(irq), text(name), group, seconds)
+        most_share = max(most_share, calls_of(group)[1] / 1e9 / seconds)
+        findings += _judge(int(cpu), int(irq), text(name), group, seconds)
     measured = f"{percent(most_share)} of its CPU"
     return outcome(findings, "busiest interrupt", measured, f"under {percent(thresholds.HARDIRQ_SHARE)}")
 
@@ -61,6 +63,7 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
         by_share = share > thresholds.HARDIRQ_SHARE
         yield Finding(
             rule="hardirq.storm",
+            topic="busy interrupt line",
             severity=Severity.CRITICAL if share > 3 * thresholds.HARDIRQ_SHARE else Severity.WARNING,
             subject=f"CPU {cpu}",
             what=(
@@ -78,6 +81,7 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
     elif none_share > thresholds.HARDIRQ_NONE_SHARE and none / seconds > thresholds.HARDIRQ_NONE_RATE:
         yield Finding(
             rule="hardirq.unhandled",
+            topic="interrupts for nobody",
             severity=Severity.WARNING,
             subject=f"CPU {cpu}",
             what=(
@@ -97,6 +101,7 @@ def _judge(cpu: int, irq: int, name: str, group: Group, seconds: float) -> Itera
     if one.max_ns > thresholds.HARDIRQ_WORST_NS:
         yield Finding(
             rule="hardirq.long",
+            topic="long interrupt handler",
             severity=Severity.WARNING,
             subject=f"CPU {cpu}",
             what=(

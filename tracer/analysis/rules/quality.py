@@ -2,54 +2,75 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tracer.analysis import thresholds
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
+from tracer.analysis.losses import missed
 from tracer.analysis.summary import Summary
-from tracer.units import count, duration, percent
+from tracer.units import count, duration, many, percent
 
-__all__ = ["intervals", "losses", "own_use", "unseen"]
-
-# Counted, but not told one by one: nothing is missing from any histogram. A device that is new has no difference yet.
-_HARMLESS = frozenset({"suppressed", "appeared"})
-
-
-# Of these probes every event is counted, some of them under "other".
-_FOLDED_IS_COUNTED = frozenset({"hardirq", "napi"})
+__all__ = ["intervals", "losses", "own_use"]
 
 
 def losses(summary: Summary) -> Outcome:
-    """Judge each probe's losses against what it counted."""
-    found: list[Finding] = []
-    for probe, reasons in sorted(summary.losses.reasons.items()):
-        share = _share(summary, probe)
-        lost = _lost(probe, reasons)
-        if share > thresholds.LOSSES and sum(lost.values()) >= thresholds.LOSSES_LEAST:
-            found.append(_loss(probe, lost, _counted(summary, probe), share))
+    """Judge each probe's losses against what it counted, and what the kernel showed to no program: one caveat."""
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
-    worst = percent(max((_share(summary, probe) for probe in summary.losses.measured), default=0.0))
+    shares = {probe: _share(summary, probe) for probe in sorted(summary.losses.measured)}
+    lost = {probe: missed(probe, summary.losses.reasons[probe]) for probe in shares}
+    totals = {probe: sum(reasons.values()) for probe, reasons in lost.items()}
+    over = {
+        probe: (shares[probe], thresholds.LOSSES)
+        for probe in shares
+        if shares[probe] > thresholds.LOSSES and totals[probe] >= thresholds.LOSSES_LEAST
+    }
+    made, unseen = _switches(summary)
+    if unseen > thresholds.UNSEEN * made and unseen >= thresholds.LOSSES_LEAST:
+        over["cpustate"] = (unseen / made, thresholds.UNSEEN)
     allowed = f"< {percent(thresholds.LOSSES)} or {thresholds.LOSSES_LEAST} events"
-    return outcome(found, "lost events", f"{worst} of a probe's events", allowed)
+    if not over:
+        return outcome([], "lost events", _measured(shares, totals), allowed)
+    told = [f"{probe} {percent(share)} ({_told(lost[probe])})" for probe, (share, _) in over.items()]
+    counted = f"; the kernel made {count(made)} context switches" if "cpustate" in over else ""
+    worst, (share, limit) = max(over.items(), key=lambda item: item[1][0] / item[1][1])
+    finding = Finding(
+        rule="quality.losses",
+        topic="lost events",
+        severity=Severity.NOTE,
+        subject=worst,
+        what=f"Events are missing: {', '.join(told)}{counted} (normal: {allowed}).",
+        who="The numbers of these probes are lower bounds.",
+        next="docs/reading.md says what each reason means",
+        anchor="losses",
+        value=share,
+        threshold=limit,
+        unit="1",
+        values={probe: {"share": over[probe][0], **lost[probe]} for probe in over},
+    )
+    return Outcome(findings=(finding,))
 
 
-def unseen(summary: Summary) -> Outcome:
-    """Judge whether the kernel showed the programs what it did: its own count of context switches against theirs."""
+def _measured(shares: Mapping[str, float], totals: Mapping[str, int]) -> str:
+    """The largest share of the probes that are judged; where only few events are missing, how many at most."""
+    judged = [share for probe, share in shares.items() if totals[probe] >= thresholds.LOSSES_LEAST]
+    few = max(totals.values())
+    if judged:
+        return f"{percent(max(judged))} of a probe's events"
+    return f"{many(few, 'event')} of a probe" if few else "none"
+
+
+def _told(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count(number)}" for reason, number in reasons.items())
+
+
+def _switches(summary: Summary) -> tuple[int, int]:
+    """Return how many context switches the kernel counted, 0 if that is not known, and how many no program saw."""
     table = summary.table("cpustate", "check")
     made = [int(group.gauges["made"]) for group in table.groups().values() if "made" in group.gauges] if table else []
-    if not made:
-        return Outcome()
-    lost = summary.losses.reasons.get("cpustate", {}).get("unseen", 0)
-    share = lost / max(made[0], 1)
-    if share <= thresholds.UNSEEN or lost < thresholds.LOSSES_LEAST:
-        return Outcome()
-    what = (
-        f"The kernel did not show {count(lost)} of {count(made[0])} context switches to any program ({percent(share)}; "
-        f"normal: under {percent(thresholds.UNSEEN)})."
-    )
-    return Outcome(findings=(_data("unseen", what, "Counts of all kernel probes are lower bounds.", share),))
+    return (made[0], summary.losses.reasons.get("cpustate", {}).get("unseen", 0)) if made else (0, 0)
 
 
 def intervals(summary: Summary) -> Outcome:
@@ -62,7 +83,7 @@ def intervals(summary: Summary) -> Outcome:
         findings.append(
             _data(
                 "paused",
-                f"The node or its virtual machine stood still: {count(seen.paused)} of {count(seen.count)} intervals "
+                f"The node or its virtual machine stood still: {count(seen.paused)} of {many(seen.count, 'interval')} "
                 f"took up to {longest} instead of {usual} on every table, with too few events for that time.",
                 "Latencies of these intervals are left out: they would measure the pause.",
                 seen.longest_pause_ns / max(seen.typical_ns, 1),
@@ -72,7 +93,7 @@ def intervals(summary: Summary) -> Outcome:
         findings.append(
             _data(
                 "gaps",
-                f"{count(seen.gaps)} gaps, {duration(seen.gap_ns)} in all, lie between intervals and were not seen "
+                f"{many(seen.gaps, 'gap')} between intervals, {duration(seen.gap_ns)} in all: nobody saw them "
                 "(normal: none).",
                 "",
                 seen.gap_ns / max(seen.typical_ns, 1),
@@ -87,30 +108,34 @@ def intervals(summary: Summary) -> Outcome:
         findings.append(
             _data(
                 "late",
-                f"{count(seen.late)} of {count(seen.count)} intervals were read late, after over 1.5 times {usual} "
+                f"{count(seen.late)} of {many(seen.count, 'interval')} were read late, after over 1.5 times {usual} "
                 "(normal: 1 %).",
                 "The tracer itself did not get a CPU in time; counts stay right, times of single intervals blur.",
                 seen.late / seen.count * 100,
             )
         )
-    return outcome(findings, "intervals", f"all {count(seen.count)} read in time", "1 % late")
+    in_time = f"all {count(seen.count)} read in time"
+    if seen.late:
+        in_time = f"{count(seen.late)} of {count(seen.count)} read late"
+    return outcome(findings, "intervals", in_time, "1, or 1 %, late")
 
 
 def own_use(summary: Summary) -> Outcome:
     """Judge the tracer's own cost."""
     cost = own_cost(summary)
-    if cost is None:
-        return missing("the tracer's own cost: not measured")
-    share = cost.cpu_share
+    share = cost.cpu_share if cost else math.nan
+    if cost is None or math.isnan(share):
+        return missing("foreshock's own cost: not measured")
     allowed = f"under {percent(thresholds.OWN_CPU)} of one CPU"
     if not share > thresholds.OWN_CPU:
         return outcome([], "foreshock's own cost", f"{percent(share)} of one CPU", allowed)
     finding = Finding(
         rule="quality.cost",
+        topic="foreshock's own cost",
         severity=Severity.NOTE,
         subject="data",
         what=(
-            f"The tracer itself used {percent(share)} of one CPU: its process {percent(cost.agent_share)}, its kernel "
+            f"foreshock itself used {percent(share)} of one CPU: its process {percent(cost.agent_share)}, its kernel "
             f"programs {percent(cost.program_share)} (normal: {allowed})."
         ),
         who="",
@@ -121,11 +146,6 @@ def own_use(summary: Summary) -> Outcome:
         unit="1",
     )
     return Outcome(findings=(finding,))
-
-
-def _lost(probe: str, reasons: Mapping[str, int]) -> dict[str, int]:
-    harmless = _HARMLESS | {"folded"} if probe in _FOLDED_IS_COUNTED else _HARMLESS
-    return {reason: number for reason, number in reasons.items() if number and reason not in harmless}
 
 
 def _counted(summary: Summary, probe: str) -> int:
@@ -139,41 +159,23 @@ def _counted(summary: Summary, probe: str) -> int:
 
 def _share(summary: Summary, probe: str) -> float:
     """Return the share of its events that a probe lost; 0 for probes without events, such as polled counters."""
-    lost, counted = sum(_lost(probe, summary.losses.reasons[probe]).values()), _counted(summary, probe)
+    lost, counted = sum(missed(probe, summary.losses.reasons[probe]).values()), _counted(summary, probe)
     return lost / (counted + lost) if counted else 0.0
-
-
-def _loss(probe: str, lost: dict[str, int], counted: int, share: float) -> Finding:
-    reasons = ", ".join(f"{reason} {count(number)}" for reason, number in lost.items())
-    return Finding(
-        rule="quality.losses",
-        severity=Severity.NOTE,
-        subject=probe,
-        what=(
-            f"{probe}: {percent(share)} of its events are missing ({reasons}; {count(counted)} counted; normal: under "
-            f"{percent(thresholds.LOSSES)})."
-        ),
-        who="Its numbers are a lower bound.",
-        next="docs/reading.md says what each reason means",
-        anchor="losses",
-        value=share,
-        threshold=thresholds.LOSSES,
-        unit="1",
-        values={"probe": probe, **lost},
-    )
 
 
 def _refused(summary: Summary) -> Finding:
     kinds = [f"{probe}.{table}: {why}" for (probe, table), why in summary.refused]
     more = f"; and {count(len(kinds) - 4)} more" if len(kinds) > 4 else ""
     windows = sum(summary.refused.values())
-    what = f"{count(windows)} windows are no foreshock tables ({'; '.join(kinds[:4])}{more}; normal: none)."
+    shown = f"{'; '.join(kinds[:4])}{more}"
+    what = f"{many(windows, 'window')} can't be read as foreshock's tables ({shown}; normal: none)."
     return _data("refused", what, "They are left out, everything else is shown.", float(windows))
 
 
 def _data(kind: str, what: str, who: str, value: float) -> Finding:
     return Finding(
         rule=f"quality.{kind}",
+        topic=f"{kind} data",
         severity=Severity.NOTE,
         subject="data",
         what=what,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from tracer import histogram
 from tracer.analysis import thresholds
-from tracer.analysis.blame import Held
+from tracer.analysis.blame import MAIN_SHARE, Held
+from tracer.analysis.events import Tally
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list
 from tracer.analysis.rules.culprits import at_worst, by_samples, culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
-from tracer.units import at_most, count, duration
+from tracer.units import at_most, count, duration, percent
 
 __all__ = ["run_queue"]
 
@@ -21,7 +23,7 @@ def run_queue(summary: Summary) -> Outcome:
     """Judge ``runqueue.wait`` per CPU; CPUs with the same cause become one finding."""
     table = summary.table("runqueue", "wait")
     if table is None:
-        return missing("how long runnable tasks waited for a CPU: runqueue was not recorded")
+        return not_recorded("how long runnable tasks waited for a CPU", "runqueue", summary)
     cpus = {int(cpu): group.statistics for (cpu,), group in table.groups("cpu").items()}
     if not any(one.count for one in cpus.values()):
         return missing("how long runnable tasks waited for a CPU: runqueue was recorded, but counted no wait")
@@ -29,10 +31,20 @@ def run_queue(summary: Summary) -> Outcome:
     for cpu, one in cpus.items():
         if _stands_out(one):
             stories.setdefault(culprit_key(summary.blame.cpus.get(cpu)), []).append(cpu)
-    everything = table.total().statistics
-    measured = f"p99 {duration(everything.p99_ns)}, worst {at_most(everything.max_ns)}"
     findings = [_finding(members, cpus, summary) for members in stories.values()]
+    measured = f"{_measured_p99(cpus)}, worst {at_most(table.total().statistics.max_ns)}"
     return outcome(findings, "run-queue wait", measured, _NORMAL)
+
+
+def _measured_p99(cpus: dict[int, Statistics]) -> str:
+    """The largest p99 of those that are judged, by the limit that applies to each."""
+    judged = [one.p99_ns for one in cpus.values() if one.count >= thresholds.LEAST_SAMPLES]
+    if not judged:
+        return "too few for a p99"
+    p99_ns = max(judged)
+    # Beyond the limit is who lies there with the whole bucket.
+    limit = thresholds.RUNQUEUE_P99_NS
+    return f"p99 {duration(p99_ns)}" if p99_ns <= limit else f"p99 about {duration(limit)}"
 
 
 def _stands_out(one: Statistics) -> bool:
@@ -51,15 +63,20 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     use_worst = worst_ns / thresholds.RUNQUEUE_WORST_NS >= p99_ns / thresholds.RUNQUEUE_P99_NS
     decided = worst_ns if use_worst else p99_ns
     threshold = thresholds.RUNQUEUE_WORST_NS if use_worst else thresholds.RUNQUEUE_P99_NS
+    places = _waited_on(members, summary)
+    subject, counted_on = _subject(members, places), cpu_list(members)
+    ended = f" that ended on {counted_on}" if subject != counted_on else ""
+    who = (who_held(held), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, held))
     return Finding(
         rule="runqueue.wait",
+        topic="long waits for a CPU",
         severity=Severity.CRITICAL if worst_ns > thresholds.RUNQUEUE_CRITICAL_NS else Severity.WARNING,
-        subject=cpu_list(members),
+        subject=subject,
         what=(
-            f"{cpu_list(members)}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
-            f"(p99 {at_most(p99_ns)} of {count(waits)} waits; normal: {_NORMAL})."
+            f"{subject}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
+            f"(p99 {at_most(p99_ns)} of {count(waits)} waits{ended}; normal: {_NORMAL})."
         ),
-        who=" ".join(filter(None, (who_held(held), _elsewhere(worst_cpu, held), _sampled(summary, worst_cpu, held)))),
+        who=" ".join(filter(None, who)),
         next=next_step(held),
         anchor="run-queue-wait",
         value=decided / 1e9,
@@ -67,6 +84,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
         unit="s",
         values={
             "cpus": members,
+            "waited_on": places,
             "p99_s": p99_ns / 1e9,
             "max_s": worst_ns / 1e9,
             "count": waits,
@@ -80,12 +98,35 @@ def _sampled(summary: Summary, cpu: int, held: Held | None) -> str:
     return by_samples(summary, cpu) if held is None or held.cause in ("unseen", "crowd") else ""
 
 
-def _elsewhere(cpu: int, held: Held | None) -> str:
-    """Waits are counted where the task ran at last, which may not be where it waited."""
-    if held is None:
+def _waited_on(members: list[int], summary: Summary) -> dict[int, float]:
+    """Return where the long waits of ``members`` were spent, as shares, the most first.
+
+    Waits are counted where the task ran at last, which may not be where it waited.
+    """
+    places: Tally[int] = Tally()
+    for member in members:
+        held = summary.blame.cpus.get(member)
+        for cpu, ns in held.waited_on.items() if held else ():
+            places.add(cpu, ns)
+    return {cpu: ns / places.total for cpu, ns in places.items()} if places.total else {}
+
+
+def _subject(members: list[int], places: dict[int, float]) -> str:
+    """The CPU where most of the time was waited; all that took part when there is no such one."""
+    most = next(iter(places), None)
+    if most is not None and places[most] > MAIN_SHARE:
+        return cpu_list([most])
+    return cpu_list([*members, *places])
+
+
+def _elsewhere(members: list[int], places: dict[int, float], summary: Summary) -> str:
+    """Say where they waited and where they ran, unless that is one CPU."""
+    if not places or list(places) == members:
         return ""
-    for waited, ns in held.waited_on.items():
-        if waited != cpu and held.share(ns) > 0.5:
-            return f"They had waited on CPU {waited} and were moved to CPU {cpu} to run."
-        break
-    return ""
+    most, *others = places
+    said = f"The long waits were spent on CPU {most}"
+    if others:
+        said += f" for {percent(places[most])} of their time, for the rest on {cpu_list(others)}"
+    ends = [cpu for cpu in members if cpu in summary.blame.cpus]
+    moved = [cpu for cpu in ends if any(start != cpu for start, _ in summary.blame.cpus[cpu].waited_on.items())]
+    return f"{said}; tasks that were moved ran on {cpu_list(moved)} at last." if moved else f"{said}."

@@ -7,6 +7,8 @@ from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
 from tracer.analysis.names import VECTORS, cpu_list, vector
 from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.sources import source_of
+from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
@@ -18,6 +20,7 @@ URGENT = tuple(VECTORS.index(name) for name in ("NET_RX", "NET_TX", "BLOCK", "TI
 _DELAY_NORMAL = (
     f"p99 < {duration(thresholds.SOFTIRQ_DELAY_P99_NS)}, worst < {duration(thresholds.SOFTIRQ_DELAY_WORST_NS)}"
 )
+_ALONE = "No task and no other softirq ran on that CPU meanwhile; hard interrupts did, their time is not counted."
 _RUN_NORMAL = f"under {duration(thresholds.SOFTIRQ_RUN_WORST_NS)}"
 
 
@@ -25,32 +28,44 @@ def softirq_delay(summary: Summary) -> Outcome:
     """Judge ``softirq.delay`` of the urgent vectors per CPU."""
     table = summary.table("softirq", "delay")
     if table is None:
-        return missing("how late softirqs start: softirq was not recorded")
+        return not_recorded("how late softirqs start", "softirq", summary)
     findings: list[Finding] = []
+    everyone: list[Statistics] = []
     for number in URGENT:
         cpus = _by_cpu(table, number)
+        everyone += [one for one in cpus.values() if one.count]
         stories: dict[tuple[object, ...], list[int]] = {}
         for cpu, one in cpus.items():
             if _late(one):
                 stories.setdefault(culprit_key(summary.blame.vectors.get((cpu, number))), []).append(cpu)
         findings += [_delay(number, members, cpus, summary) for members in stories.values()]
-    network = table.total(vector=VECTORS.index("NET_RX")).statistics
-    measured = f"p99 {duration(network.p99_ns)}, worst {at_most(network.max_ns)}" if network.count else "none raised"
-    return outcome(findings, "NET_RX softirq delay", measured, _DELAY_NORMAL)
+    if not everyone:
+        return missing("how late softirqs start: of network, block device and timers none was raised")
+    return outcome(findings, "softirq delay", _measured_delay(everyone), _DELAY_NORMAL)
+
+
+def _measured_delay(everyone: list[Statistics]) -> str:
+    """The largest p99 of those that are judged, and the worst of all."""
+    judged = [one.p99_ns for one in everyone if one.count >= thresholds.LEAST_SAMPLES]
+    p99 = f"p99 {duration(max(judged))}" if judged else "too few for a p99"
+    return f"{p99}, worst {at_most(max(one.max_ns for one in everyone))}"
 
 
 def softirq_run(summary: Summary) -> Outcome:
     """Judge the longest ``softirq.run`` of every vector."""
     table = summary.table("softirq", "run")
     if table is None:
-        return missing("how long softirqs run: softirq was not recorded")
+        return not_recorded("how long softirqs run", "softirq", summary)
+    longest = table.total().statistics
+    if not longest.count:
+        return missing("how long softirqs run: softirq was recorded, but counted no run")
     findings = []
     for number in range(len(VECTORS)):
         cpus = _by_cpu(table, number)
         long = [cpu for cpu, one in cpus.items() if one.max_ns > thresholds.SOFTIRQ_RUN_WORST_NS]
         if long:
-            findings.append(_run(number, long, cpus))
-    return outcome(findings, "longest softirq", at_most(table.total().statistics.max_ns), _RUN_NORMAL)
+            findings.append(_run(number, long, cpus, summary))
+    return outcome(findings, "longest softirq", at_most(longest.max_ns), _RUN_NORMAL)
 
 
 def _late(one: Statistics) -> bool:
@@ -71,14 +86,15 @@ def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary
     served = sum(cpus[cpu].count for cpu in members)
     return Finding(
         rule="softirq.delay",
+        topic=f"late {vector(number)} softirqs",
         severity=Severity.CRITICAL if worst_ns > thresholds.SOFTIRQ_CRITICAL_NS else Severity.WARNING,
         subject=cpu_list(members),
         what=(
             f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_worst(worst_ns, held)} "
             f"(p99 {at_most(p99_ns)} of {count(served)}; normal: {_DELAY_NORMAL})."
         ),
-        who=who_held(held, "delays"),
-        next=next_step(held),
+        who=" ".join(filter(None, (source_of(summary, number, worst_cpu), who_held(held, "delays")))),
+        next=next_step(held, "delays"),
         anchor="softirq-delay",
         value=(worst_ns if use_worst else p99_ns) / 1e9,
         threshold=(thresholds.SOFTIRQ_DELAY_WORST_NS if use_worst else thresholds.SOFTIRQ_DELAY_P99_NS) / 1e9,
@@ -88,17 +104,19 @@ def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary
     )
 
 
-def _run(number: int, members: list[int], cpus: dict[int, Statistics]) -> Finding:
-    worst_ns = max(cpus[cpu].max_ns for cpu in members)
+def _run(number: int, members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
+    worst_cpu = max(members, key=lambda cpu: cpus[cpu].max_ns)
+    worst_ns, source = cpus[worst_cpu].max_ns, source_of(summary, number, worst_cpu)
     return Finding(
         rule="softirq.run",
+        topic=f"a long {vector(number)} softirq",
         severity=Severity.WARNING,
         subject=cpu_list(members),
         what=(
             f"{cpu_list(members)}: a {vector(number)} softirq ran for {at_most(worst_ns)} in one go "
             f"(normal: {_RUN_NORMAL})."
         ),
-        who="No task and no other softirq ran on that CPU meanwhile; hard interrupts did, their time is not counted.",
+        who=" ".join(filter(None, (source, _ALONE))),
         next="foreshock record --deep shows which function of which driver",
         anchor="softirq-run",
         value=worst_ns / 1e9,

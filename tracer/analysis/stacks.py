@@ -1,0 +1,105 @@
+"""Which stacks weigh most, from samples and from the dictionary of stacks and frames that comes with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.events import Tally
+from tracer.analysis.rows import has, numbers, texts
+
+__all__ = ["Frame", "HeavyStack", "Stacks"]
+
+# The recorder tells no more before it tells them again. Frames of stacks are 8 bytes each, names up to 260.
+MAX_STACKS = 1 << 16
+MAX_STACK_FRAMES = 1 << 20
+MAX_FRAMES = 1 << 17
+
+Task = tuple[str, int, int]  # comm, pid, tid
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function; ``kernel`` or of the process. Names as recorded: the report escapes them."""
+
+    kernel: bool
+    module: str
+    symbol: str
+
+
+@dataclass(frozen=True)
+class HeavyStack:
+    """A task's stack and its weight (samples, or ns off the CPU), ``share`` of all weight.
+
+    ``frames`` go from the outermost to the innermost; none when the stack was not taken or not told.
+    """
+
+    comm: str
+    pid: int
+    tid: int
+    weight: int
+    share: float
+    frames: tuple[Frame, ...]
+
+
+class Stacks:
+    """The samples of one probe, in bounded memory. ``unkept`` counts dictionary entries that found no room."""
+
+    def __init__(self) -> None:
+        self.unkept = 0
+        self._weights: Tally[tuple[Task, int]] = Tally()
+        self._stacks: dict[int, np.ndarray] = {}
+        self._stack_frames = 0
+        self._frames: dict[int, Frame] = {}
+
+    @property
+    def total(self) -> int:
+        """The weight of all samples."""
+        return self._weights.total
+
+    def add(self, samples: np.ndarray) -> None:
+        """Add a window's ``samples``."""
+        columns = (numbers(samples, name).tolist() for name in ("pid", "tid", "stack", "weight"))
+        for pid, tid, stack, weight, comm in zip(*columns, texts(samples, "comm"), strict=True):
+            self._weights.add(((comm, int(pid), int(tid)), int(stack)), int(weight))
+
+    def learn(self, rows: np.ndarray) -> None:
+        """Take in a window's ``stacks`` or ``frames``, told once before or with the first sample of them."""
+        if has(rows, "depth"):
+            self._learn_stacks(rows)
+        elif has(rows, "symbol"):
+            self._learn_frames(rows)
+
+    def heaviest(self, most: int) -> list[HeavyStack]:
+        """Return the ``most`` heaviest stacks by task, the heaviest first."""
+        total = self.total
+        ranked = list(self._weights.items())[:most] if total else []
+        return [HeavyStack(*task, weight, weight / total, self._named(stack)) for (task, stack), weight in ranked]
+
+    def _named(self, stack: int) -> tuple[Frame, ...]:
+        unknown = Frame(False, "", "?")
+        return tuple(self._frames.get(frame, unknown) for frame in reversed(self._stacks.get(stack, _NONE).tolist()))
+
+    def _learn_stacks(self, rows: np.ndarray) -> None:
+        ordered = rows[np.lexsort((rows["depth"], rows["stack"]))]
+        ids, starts = np.unique(ordered["stack"], return_index=True)
+        for stack, frames in zip(ids.tolist(), np.split(ordered["frame"], starts[1:]), strict=False):
+            if stack in self._stacks:
+                continue
+            if len(self._stacks) >= MAX_STACKS or self._stack_frames + len(frames) > MAX_STACK_FRAMES:
+                self.unkept += 1
+                continue
+            self._stacks[stack] = frames.copy()
+            self._stack_frames += len(frames)
+
+    def _learn_frames(self, rows: np.ndarray) -> None:
+        names = zip(*(texts(rows, name) for name in ("kind", "module", "symbol")), strict=True)
+        for frame, (kind, module, symbol) in zip(rows["frame"].tolist(), names, strict=True):
+            if frame not in self._frames and len(self._frames) >= MAX_FRAMES:
+                self.unkept += 1
+                continue
+            self._frames[frame] = Frame(kind == "k", module, symbol)
+
+
+_NONE = np.zeros(0, np.uint64)
