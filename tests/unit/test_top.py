@@ -52,7 +52,7 @@ def test_at_80x24_it_says_who_where_and_how_to_leave():
 
 def test_the_worst_cpus_are_shown_and_the_hidden_ones_counted():
     lines = render(kept(200), 80, 24)
-    shown = [line for line in lines if line[1:4].strip().isdigit() and "µs" in line]
+    shown = [line for line in lines if re.match(r"[! ] +\d+ +\d+% ", line)]
     assert shown[0].startswith("!  1 ")
     assert f" {200 - len(shown)} CPUs not shown" in lines
 
@@ -66,7 +66,7 @@ def test_before_the_first_interval():
 def test_a_past_interval_stays_visible_in_the_column_of_the_last_ten():
     state = watched()
     row = next(line for line in render(state) if line.startswith("!  1 "))
-    assert " 1 s " in row
+    assert " 1s " in row
     for _ in range(RECENT):
         state.push(Node().interval())
     assert not any(line.startswith("!") for line in render(state))

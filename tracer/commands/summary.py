@@ -68,7 +68,7 @@ def _render(path: str, as_json: bool, width: int) -> tuple[str, bool]:
 
     with RecordingReader(path) as reader:
         source = Source.from_header(reader.header)
-        found = Summary(source.interval_ns)
+        found = Summary(source.interval_ns, source)
         for windows in reader:
             found.add_interval(windows)
     verdict, damaged = judge(found), bool(reader.damage) or found.damaged

@@ -138,7 +138,7 @@ def _draw(terminal: Terminal, state: TopState) -> None:
 
 def _print(state: TopState, as_json: bool) -> None:
     from tracer.reports.json import dumps
-    from tracer.reports.top import render
+    from tracer.reports.top import snapshot
 
     if as_json:
         click.echo(dumps(state.as_dict()))
@@ -146,5 +146,5 @@ def _print(state: TopState, as_json: bool) -> None:
     import shutil
 
     columns, lines = shutil.get_terminal_size((80, 24))
-    for line in render(state, columns, max(lines - 1, 24)):
-        click.echo(line.rstrip())
+    for line in snapshot(state, max(columns, 40), max(lines - 1, 24)):
+        click.echo(line)

@@ -17,14 +17,17 @@ from tracer.analysis.merged import Group, Merged
 from tracer.analysis.names import vector
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
+from tracer.analysis.stacks import Stacks
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.reports.escape import printable
+from tracer.reports.sections.stacks import folded
 
 __all__ = ["SCHEMA", "as_dict", "dumps"]
 
 SCHEMA = "foreshock.summary/1"
+STACKS = 32  # of each kind; the recording has all
 
 
 def dumps(value: Any) -> str:
@@ -68,6 +71,7 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             }
             for (probe, table), worst in sorted(summary.worst.items())
         },
+        "stacks": {probe: _stacks(stacks) for probe, stacks in sorted(summary.stacks.items()) if stacks.total},
         "losses": {probe: dict(reasons) for probe, reasons in sorted(summary.losses.reasons.items()) if reasons},
         "losses_not_measured": summary.losses.unmeasured,
         "cost": _cost(summary),
@@ -107,6 +111,7 @@ def _time(summary: Summary, source: Source) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
+        "topic": finding.topic,
         "severity": finding.severity.name.lower(),
         "subject": finding.subject,
         "what": finding.what,
@@ -161,6 +166,28 @@ def _counters(summary: Summary, table: str) -> list[dict[str, Any]]:
 
 def _event(event: Mapping[str, Any], source: Source) -> dict[str, Any]:
     return {"unix_s": source.unix_ns(event.get("time_ns", math.nan)) / 1e9, **_base_units(event)}
+
+
+def _stacks(stacks: Stacks) -> dict[str, Any]:
+    """The heaviest stacks; ``weight`` is in samples on the CPU, in ns off it. Frames from the outermost on."""
+    return {
+        "weight": stacks.total,
+        "heaviest": [
+            {
+                "comm": one.comm,
+                "pid": one.pid,
+                "tid": one.tid,
+                "weight": one.weight,
+                "share": one.share,
+                "folded": folded(one.frames),
+                "frames": [
+                    {"kind": "kernel" if frame.kernel else "user", "module": frame.module, "symbol": frame.symbol}
+                    for frame in one.frames
+                ],
+            }
+            for one in stacks.heaviest(STACKS)
+        ],
+    }
 
 
 def _cost(summary: Summary) -> dict[str, Any] | None:

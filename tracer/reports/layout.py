@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tracer.reports.escape import printable
 from tracer.units import clip, display_width, pad
 
-__all__ = ["Column", "Style", "bar", "plain_ascii", "table", "wrap"]
+__all__ = ["Column", "Style", "plain_ascii", "table", "wrap"]
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "reverse": "7"}
 # A number stays with its unit and a ≤ with its number.
 _GLUE = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|min|h|[kMGT]?B/s|[kMG]/s|[KMG]iB|[kMG]b/s)(?![\w]))|(?<=[≤>]) (?=\d)")
 _NO_BREAK = "\x00"
-_ASCII = str.maketrans(
-    {"≤": "<=", "µ": "u", "–": "-", "…": "~", "·": "|", "█": "#", "░": ".", "\u202f": ",", "→": ">", "←": "<"}
-)
+_ASCII = str.maketrans({"≤": "<=", "µ": "u", "–": "-", "…": "~", "·": "|", "\u202f": ",", "→": ">", "←": "<"})
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,19 @@ class Style:
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column, ``width`` cells at least. ``flexible`` ones give way in a narrow table, down to ``least``."""
+    """A table's column, ``width`` cells at least. ``flexible`` ones give way in a narrow table, down to ``least``.
+
+    Where that is not enough, columns are left out, those of the highest ``rank`` first; 0 stays. Neighbours of one
+    ``group`` share a line above their titles.
+    """
 
     title: str
     right: bool = True
     flexible: bool = False
     least: int = 8
     width: int = 0
+    rank: int = 0
+    group: str = ""
 
 
 def wrap(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
@@ -76,19 +81,47 @@ def table(
     gap: str = "  ",
 ) -> list[str]:
     """Return aligned lines of at most ``width`` cells, titles first. Cells are made printable here."""
+    room = width - len(indent) + len(gap)
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [
         max([column.width, display_width(column.title), *(display_width(row[place]) for row in cells)])
         for place, column in enumerate(columns)
     ]
-    _squeeze(widths, columns, len(indent) + sum(widths) + len(gap) * (len(columns) - 1) - width)
-    lines = []
-    for row in ([column.title for column in columns], *cells):
-        parts = (
-            pad(clip(cell, width), width, right=c.right) for cell, c, width in zip(row, columns, widths, strict=True)
-        )
-        lines.append(clip((indent + gap.join(parts)).rstrip(), width))
-    return [style(lines[0], "dim"), *lines[1:]]
+    kept = _kept(columns, widths, room, len(gap))
+    columns, widths = [columns[place] for place in kept], [widths[place] for place in kept]
+    _squeeze(widths, columns, sum(widths) + len(gap) * len(widths) - room)
+    titles = [[column.title for column in columns], *([row[place] for place in kept] for row in cells)]
+    lines = [style(clip((indent + _groups(columns, widths, gap)).rstrip(), width), "dim")] if _grouped(columns) else []
+    for number, row in enumerate(titles):
+        parts = (pad(clip(cell, w), w, right=c.right) for cell, c, w in zip(row, columns, widths, strict=True))
+        line = clip((indent + gap.join(parts)).rstrip(), width)
+        lines.append(line if number else style(line, "dim"))
+    return lines
+
+
+def _kept(columns: Sequence[Column], widths: Sequence[int], room: int, gap: int) -> list[int]:
+    """Return the places of the columns that are shown in ``room`` cells."""
+    kept = list(range(len(columns)))
+    needs = [min(w, max(c.least, c.width)) if c.flexible else w for c, w in zip(columns, widths, strict=True)]
+    while sum(needs[place] + gap for place in kept) > room:
+        last = max(kept, key=lambda place: (columns[place].rank, place))
+        if not columns[last].rank:
+            break
+        kept.remove(last)
+    return kept
+
+
+def _grouped(columns: Sequence[Column]) -> bool:
+    return any(column.group for column in columns)
+
+
+def _groups(columns: Sequence[Column], widths: Sequence[int], gap: str) -> str:
+    """Return the line above the titles: each group's name over the middle of its columns."""
+    parts = []
+    for group, members in groupby(zip(columns, widths, strict=True), key=lambda member: member[0].group):
+        span = len(gap.join(" " * width for _, width in members))
+        parts.append(f"{clip(group, span):^{span}}")
+    return gap.join(parts)
 
 
 def _squeeze(widths: list[int], columns: Sequence[Column], over: int) -> None:
@@ -98,12 +131,6 @@ def _squeeze(widths: list[int], columns: Sequence[Column], over: int) -> None:
         if not room:
             return
         widths[max(room, key=lambda place: widths[place])] -= 1
-
-
-def bar(share: float, cells: int) -> str:
-    """Return a bar of ``cells`` characters: full for the ``share``, light for the rest."""
-    full = 0 if share != share else round(max(0.0, min(1.0, share)) * cells)
-    return "█" * full + "░" * (cells - full)
 
 
 def plain_ascii(text: str) -> str:

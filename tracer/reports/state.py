@@ -62,7 +62,7 @@ class TopState:
         }
 
     def _rebuild(self) -> None:
-        self.last, self.recent = Summary(self.source.interval_ns), Summary(self.source.interval_ns)
+        self.last, self.recent = (Summary(self.source.interval_ns, self.source) for _ in range(2))
         for windows in self._intervals:
             self.recent.add_interval(windows)
         if self._intervals:

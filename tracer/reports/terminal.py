@@ -34,7 +34,7 @@ def wants_color(stream: TextIO) -> bool:
 def shows_unicode(stream: TextIO) -> bool:
     """Return whether ``stream``'s encoding has the signs that reports use."""
     try:
-        "≤µ–…·█\u202f".encode(getattr(stream, "encoding", None) or "ascii")
+        "≤µ–…·\u202f".encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

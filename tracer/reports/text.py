@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Severity
 from tracer.analysis.source import Source
@@ -10,9 +12,10 @@ from tracer.analysis.verdict import Verdict
 from tracer.reports.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import SECTIONS, Section
-from tracer.units import clip, count, duration, memory, moment, percent
+from tracer.reports.sections.stacks import folded
+from tracer.units import clip, count, duration, many, memory, moment, percent
 
-__all__ = ["cost_line", "losses_line", "render", "verdict_lines"]
+__all__ = ["render"]
 
 # Signs for those who see no colour, words for those who don't know the signs.
 _SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.NOTE: "- "}
@@ -36,56 +39,64 @@ def render(
     ``title`` is shown beside the host, e.g. the file's name; ``warning`` says what is missing from the recording.
     """
     width, style = max(width, _LEAST_WIDTH), Style(color)
-    lines = heading(summary, source, title, width, style)
+    lines = _heading(summary, source, title, width, style)
     if warning:
         lines += [style(line, "bold", "yellow") for line in wrap(f"WARNING: {warning}", width, "", "  ")]
-    lines += ["", *verdict_lines(verdict, source, width, style)]
+    lines += ["", *_verdict(verdict, source, width, style)]
     for make in SECTIONS:
         lines += _section(make(summary, source), width, style)
-    lines += ["", *wrap(losses_line(summary), width, "LOSSES  ", "        ")]
-    return [*lines, *wrap(cost_line(summary), width, "COST    ", "        ")]
+    lines += ["", *wrap(_losses(summary), width, "LOSSES  ", "        ")]
+    return [*lines, *wrap(_cost(summary), width, "COST    ", "        ")]
 
 
-def heading(summary: Summary, source: Source, title: str, width: int, style: Style) -> list[str]:
-    """Return who, where and when."""
+def _heading(summary: Summary, source: Source, title: str, width: int, style: Style) -> list[str]:
+    """Who, where and when."""
     seen = summary.intervals
-    start, end = source.unix_ns(seen.start_ns), source.unix_ns(seen.end_ns)
     parts = [source.host or "unknown host", f"Linux {source.kernel}" if source.kernel else ""]
     parts += [f"{source.cpus} CPUs" if source.cpus else "", f"boot {source.boot_id[:8]}" if source.boot_id else ""]
     parts += [title]
+    first = style(clip(printable(" · ".join(filter(None, parts))), width), "bold")
+    if not seen.count:
+        return [first]
+    start, end = source.unix_ns(seen.start_ns), source.unix_ns(seen.end_ns)
     when = [f"{moment(start)} to {moment(end)}" if start == start else "wall-clock time unknown", duration(seen.ns)]
-    when += [f"{count(seen.count)} intervals of {duration(seen.typical_ns)}"]
-    first = clip(printable(" · ".join(filter(None, parts))), width)
-    return [style(first, "bold"), *wrap(" · ".join(when), width)]
+    when += [f"{many(seen.count, 'interval')} of {duration(seen.typical_ns)}"]
+    return [first, *wrap(" · ".join(when), width)]
 
 
-def verdict_lines(verdict: Verdict, source: Source, width: int, style: Style) -> list[str]:
-    """Return the verdict: headline, findings, what is normal, what was not seen."""
+def _verdict(verdict: Verdict, source: Source, width: int, style: Style) -> list[str]:
+    """Headline, findings, caveats, what is normal, what was not seen."""
     width = min(width, _PROSE_WIDTH)
     severity = verdict.severity
     head = f"VERDICT  {verdict.headline}"
     lines = [style(head, *(_COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)))]
-    for finding in verdict.findings:
+    for finding in verdict.things:
         lines += ["", *_finding(finding, width, style)]
+    if verdict.caveats:
+        lines += ["", *_caveats(verdict.caveats, width, style)]
     if verdict.normal:
         rows = [(one.question, one.measured, one.limit) for one in verdict.normal]
         columns = [Column("Asked", False), Column("found", False, True), Column("normal", False, True)]
         lines += ["", style("Within normal:", "bold"), *table(columns, rows, width, style)]
-    if missing := [*verdict.missing, *_not_traced(source)]:
+    if missing := [*verdict.missing, *_not_traced(verdict, source)]:
         lines += ["", style("Not seen:", "bold")]
         lines += [line for one in missing for line in wrap(one, width, "  - ", "    ")]
     return lines
 
 
-def _not_traced(source: Source) -> list[str]:
-    """What the run was told, or forced, to leave out."""
+def _not_traced(verdict: Verdict, source: Source) -> list[str]:
+    """What the run was told, or forced, to leave out; not again what a question was left open by."""
+    told = " ".join(verdict.missing)
     refused = [f"{probe} could not start: {why}" for probe, why in source.refused]
+    refused = [one for one in refused if one not in told]
     missing = [f"{probe} had to do without {what}" for probe, what in source.missing]
-    return [f"anything outside of {name} {value}" for name, value in source.filters] + refused + missing
+    what = {name: "waits and stacks of tasks" for name, _ in source.task_filters}
+    filters = [f"{what.get(name, 'anything')} outside of {name} {value}" for name, value in source.filters]
+    return filters + refused + missing
 
 
-def losses_line(summary: Summary) -> str:
-    """Return what was lost, by probe. 0 only where it was measured."""
+def _losses(summary: Summary) -> str:
+    """What was lost, by probe. 0 only where it was measured."""
     parts = []
     for probe in sorted(summary.losses.measured):
         reasons = [f"{reason} {count(number)}" for reason, number in summary.losses.reasons[probe].items() if number]
@@ -95,8 +106,8 @@ def losses_line(summary: Summary) -> str:
     return "; ".join(parts) or "not measured"
 
 
-def cost_line(summary: Summary) -> str:
-    """Return the tracer's own cost."""
+def _cost(summary: Summary) -> str:
+    """The tracer's own cost."""
     cost = own_cost(summary)
     if cost is None:
         return "not measured (agent.cost was not recorded)"
@@ -112,8 +123,23 @@ def cost_line(summary: Summary) -> str:
 def _section(section: Section | None, width: int, style: Style) -> list[str]:
     if section is None:
         return []
-    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
+    body = table(section.columns, section.rows, width, style)
+    if section.stacks:
+        below = [f"      {folded(frames, width - 6)}" for frames in section.stacks]
+        body = [body[0], *(line for pair in zip(body[1:], below, strict=True) for line in pair)]
+    lines = ["", style(clip(section.title, width), "bold"), *body]
     return [*lines, style(f"  {section.more}", "dim")] if section.more else lines
+
+
+def _caveats(caveats: Sequence[Finding], width: int, style: Style) -> list[str]:
+    """All that limits the other answers, in one paragraph."""
+    told = " ".join(f"{one.what} {one.who}".strip() for one in caveats)
+    places = ", ".join(dict.fromkeys(f"docs/reading.md#{one.anchor}" for one in caveats))
+    return [*wrap(f"Caveat: {told}", width, " -  ", "    "), *_dim(wrap(f"see {places}", width, "    ", "    "), style)]
+
+
+def _dim(lines: Sequence[str], style: Style) -> list[str]:
+    return [style(line, "dim") for line in lines]
 
 
 def _finding(finding: Finding, width: int, style: Style) -> list[str]:
@@ -123,4 +149,4 @@ def _finding(finding: Finding, width: int, style: Style) -> list[str]:
     if finding.who:
         lines += wrap(finding.who, width, "    ", "    ")
     after = f"next: {finding.next} (docs/reading.md#{finding.anchor})"
-    return [*lines, *(style(line, "dim") for line in wrap(after, width, "    ", "          "))]
+    return [*lines, *_dim(wrap(after, width, "    ", "          "), style)]

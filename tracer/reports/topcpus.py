@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,20 +17,24 @@ from tracer.reports.layout import Column
 from tracer.reports.state import RECENT, TopState
 from tracer.units import duration, percent
 
-__all__ = ["CPU_COLUMNS", "CPU_GROUPS", "CpuRow", "cpu_rows"]
+__all__ = ["WIDE", "CpuRow", "cpu_columns", "cpu_rows"]
 
-_WIDTH = 7
+WIDE = 80  # cells that all columns need
 _NAN = float("nan")
-_TITLES = ("p50", "p99", "max", str(RECENT), "p99", "max", str(RECENT), "max")
-CPU_COLUMNS = [
-    Column("CPU", width=3),
-    Column("busy", width=5),
-    Column("intr", width=5),
-    *(Column(title, width=_WIDTH) for title in _TITLES),
-]
-CPU_GROUPS = (
-    " " * 17 + f"{'run-queue wait, at most':^31}" + " " + f"{'softirq late, at most':^23}" + " " + f"{'hardirq':>7}"
+_SHARES = (Column("CPU", width=3), Column("busy", width=5), Column("intr", width=5))
+_GROUPS = (
+    ("run-queue wait", ("p50", "p99", "max", f"max{RECENT}")),
+    ("softirq late", ("p99", "max", f"max{RECENT}")),
+    ("hardirq run", ("p99", f"max{RECENT}")),
 )
+
+
+def cpu_columns(width: int) -> list[Column]:
+    """Return the columns that ``width`` cells have room for; times are upper edges of buckets."""
+    if width < WIDE:
+        group = f"worst of {RECENT} intervals"
+        return [*_SHARES, *(Column(title, width=7, group=group) for title in ("wait", "softirq", "hardirq"))]
+    return [*_SHARES, *(Column(title, width=6, group=group) for group, titles in _GROUPS for title in titles)]
 
 
 @dataclass(frozen=True)
@@ -41,58 +46,49 @@ class CpuRow:
     order: tuple[float, ...]
 
 
-def cpu_rows(state: TopState) -> list[CpuRow]:
-    """Return every CPU that was seen, in the order of ``state.sort``."""
-    waits, waits_before = _by_cpu(state.last, "runqueue", "wait"), _by_cpu(state.recent, "runqueue", "wait")
-    late, late_before = (_by_cpu(one, "softirq", "delay", URGENT) for one in (state.last, state.recent))
-    lines, times = _by_cpu(state.last, "hardirq", "run"), cpu_times(state.last)
-    cpus = sorted({*waits_before, *late_before, *lines, *times})
-    rows = [
-        _row(
-            cpu,
-            times.get(cpu),
-            (waits.get(cpu, NOTHING), waits_before.get(cpu, NOTHING)),
-            (late.get(cpu, NOTHING), late_before.get(cpu, NOTHING)),
-            lines.get(cpu, NOTHING),
-            state.sort,
-        )
-        for cpu in cpus
-    ]
+def cpu_rows(state: TopState, width: int) -> list[CpuRow]:
+    """Return every CPU that was seen, in the order of ``state.sort``, with the cells of ``cpu_columns(width)``."""
+    waits, late, lines = (
+        [_by_cpu(summary, *series) for summary in (state.last, state.recent)]
+        for series in (("runqueue", "wait"), ("softirq", "delay", URGENT), ("hardirq", "run"))
+    )
+    times = cpu_times(state.last)
+    rows = []
+    for cpu in sorted({*waits[1], *late[1], *lines[1], *times}):
+        series = [(now.get(cpu, NOTHING), before.get(cpu, NOTHING)) for now, before in (waits, late, lines)]
+        rows.append(_row(cpu, times.get(cpu), series, state.sort, width))
     return sorted(rows, key=lambda row: row.order)
 
 
 def _row(
-    cpu: int,
-    time: CpuTime | None,
-    wait: tuple[Statistics, Statistics],
-    late: tuple[Statistics, Statistics],
-    line: Statistics,
-    sort: str,
+    cpu: int, time: CpuTime | None, series: Sequence[tuple[Statistics, Statistics]], sort: str, width: int
 ) -> CpuRow:
-    cells = [
-        str(cpu),
-        *(_narrow(share) for share in ((time.busy, time.interrupts) if time else (_NAN, _NAN))),
-        *(duration(ns) for ns in (wait[0].p50_ns, wait[0].p99_ns, wait[0].max_ns, wait[1].max_ns)),
-        *(duration(ns) for ns in (late[0].p99_ns, late[0].max_ns, late[1].max_ns)),
-        duration(line.max_ns),
-    ]
+    """``series`` are waits, late softirqs and interrupts, each of the last interval and of the last ten."""
+    (wait, waits), (late, lates), (line, lines) = series
+    shares = [_narrow(share) for share in ((time.busy, time.interrupts) if time else (_NAN, _NAN))]
+    if width < WIDE:
+        times = [waits.max_ns, lates.max_ns, lines.max_ns]
+    else:
+        times = [wait.p50_ns, wait.p99_ns, wait.max_ns, waits.max_ns]
+        times += [late.p99_ns, late.max_ns, lates.max_ns, line.p99_ns, lines.max_ns]
     alarming = (
-        wait[1].max_ns > thresholds.RUNQUEUE_WORST_NS
-        or late[1].max_ns > thresholds.SOFTIRQ_DELAY_WORST_NS
-        or line.max_ns > thresholds.HARDIRQ_WORST_NS
+        waits.max_ns > thresholds.RUNQUEUE_WORST_NS
+        or lates.max_ns > thresholds.SOFTIRQ_DELAY_WORST_NS
+        or lines.max_ns > thresholds.HARDIRQ_WORST_NS
         or bool(time and time.interrupts > thresholds.CPU_INTERRUPTS)
     )
     keys: dict[str, tuple[float, ...]] = {
-        "wait": (-_known(wait[1].max_ns), -_known(wait[0].p99_ns)),
-        "softirq": (-_known(late[1].max_ns), -_known(late[0].p99_ns)),
+        "wait": (-_known(waits.max_ns), -_known(wait.p99_ns)),
+        "softirq": (-_known(lates.max_ns), -_known(late.p99_ns)),
         "busy": (-(time.busy if time else 0.0),),
         "cpu": (),
     }
+    cells = [str(cpu), *shares, *(duration(ns).replace(" ", "") for ns in times)]
     return CpuRow(cells, alarming, (*keys[sort], cpu))
 
 
 def _narrow(share: float) -> str:
-    return percent(share).replace(" ", "")
+    return "<0.1%" if 0 < share < 0.001 else percent(share).replace(" ", "")
 
 
 def _by_cpu(summary: Summary, probe: str, name: str, vectors: tuple[int, ...] = ()) -> dict[int, Statistics]:

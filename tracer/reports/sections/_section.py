@@ -1,0 +1,55 @@
+"""What a section is, and what several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracer.analysis.source import Source
+from tracer.analysis.stacks import Frame
+from tracer.analysis.statistics import Statistics
+from tracer.reports.layout import Column
+from tracer.units import at_most, duration, moment
+
+__all__ = ["QUANTILES", "ROWS", "Section", "known", "more", "of_filter", "quantiles", "when"]
+
+ROWS = 8  # the worst of a kind; the rest is counted, and in the JSON
+#: Where not all fit, p90 goes first, then p99.9, then p50.
+QUANTILES = (Column("p50", rank=1), Column("p90", rank=3), Column("p99"), Column("p99.9", rank=2), Column("max"))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled table; ``more`` says what was left out, ``stacks`` are frames to be shown below each row."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    more: str = ""
+    stacks: Sequence[Sequence[Frame]] = ()
+
+
+def quantiles(one: Statistics) -> list[str]:
+    """Return the cells of ``QUANTILES``."""
+    return [*(duration(ns) for ns in (one.p50_ns, one.p90_ns, one.p99_ns, one.p999_ns)), at_most(one.max_ns)]
+
+
+def when(event: Mapping[str, Any], source: Source) -> str:
+    """Return an event's time of day, in UTC as the column's title says."""
+    return moment(source.unix_ns(event.get("time_ns", float("nan"))), date=False).removesuffix(" UTC")
+
+
+def more(rest: Sequence[object], what: str) -> str:
+    """Return the line that counts what is not shown."""
+    return f"{len(rest)} {what} not shown" if rest else ""
+
+
+def of_filter(source: Source) -> str:
+    """Return what a series by task is limited to, for its title; what counts by CPU is always of all tasks."""
+    return "".join(f"  ({name} {value} only)" for name, value in source.task_filters)
+
+
+def known(ns: float) -> float:
+    """Return ``ns`` for sorting: unknown is least."""
+    return ns if ns == ns else -1.0
