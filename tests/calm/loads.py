@@ -103,7 +103,7 @@ def compiles(seconds: float) -> None:
     if compiler is None:
         raise FileNotFoundError("gcc: install it, or leave the load 'compiles' out")
     source = "\n".join(
-        f"int f{n}(int a, int b) {{ return a * {n} + b / {n + 1} - (a ^ b) % {n + 7}; }}" for n in range(3000)
+        f"int f{n}(int a, int b) {{ return a * {n} + b / {n + 1} - (a ^ b) % {n + 7}; }}" for n in range(300)
     )
 
     def build(_: int) -> None:
