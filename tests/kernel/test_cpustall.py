@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -165,6 +166,31 @@ def test_the_watchdog_is_fed_every_period(attach):
     for cpu in watched:
         assert 2 <= counted(feed[feed["cpu"] == cpu]) <= 3
         assert 0 < feed[feed["cpu"] == cpu]["sum"][0] < 1e9
+
+
+def test_a_cpu_without_a_clock_gets_one_with_the_privileges_that_are_kept(cpu):
+    """As one that comes online later: to take a CPU away from everybody here would be no test but a fault."""
+    script = """
+import sys, time
+from tracer.kernel import cpus, privilege
+from tracer.kernel.job import Options, ordered
+from tracer.kernel.session import attach
+from tracer.probes import all_probes
+cpu, every = int(sys.argv[1]), all_probes()
+others = [other for other in cpus.online() if other != cpu]
+with attach(ordered([every["cpustall"]], every), Options(cpus.possible_count(), others)) as session:
+    privilege.keep_only(privilege.KEPT)
+    sampled_ns = session.array("cpustall_rows")["sampled_ns"]
+    for _ in range(2):
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            pass
+        print(int(sampled_ns[cpu] > 0))
+        assert session.add_clocks(cpu) and session.add_clocks(cpu)
+"""
+    command = ["taskset", "-c", str(cpu), sys.executable, "-c", script, str(cpu)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=60)
+    assert done.stdout.split() == ["0", "1"], done.stderr
 
 
 def spin_in_user_mode(seconds: float) -> None:

@@ -247,7 +247,7 @@ class Switched:
         pass
 
 
-def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_has_no_clock(monkeypatch) -> None:
+def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_gets_a_clock(monkeypatch) -> None:
     monkeypatch.setattr(Switched, "now", Switched.now)
     monkeypatch.setattr(collecting.cpus, "OnlineCpus", Switched)
     monkeypatch.setattr(collecting.cpus, "undisturbed", set)
@@ -263,14 +263,18 @@ def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_has_no_clock
     rows["switches"], rows["stays"]["started_ns"] = 1, 500
     session: Any = FakeSession(probe, rows)
     session.options = SimpleNamespace(cpus=None)
+    asked: list[int] = []
+    session.add_clocks = lambda cpu: asked.append(cpu) or len(asked) > 1  # only the first time in vain
     session.events = lambda: iter(())
     collector = Collector(session, names=None)  # type: ignore[arg-type]
     told = []
-    for now in ({0, 1, 2}, {0, 1}, {0, 1}, {0, 1, 2}, {0, 1, 2}):
+    for now in ({0, 1, 2}, {0, 1}, {0, 1}, {0, 1, 2}, {0, 2}, {0, 1, 2}):
         Switched.now = frozenset(now)
         (time,) = collector.collect()
         told.append((time.rows["cpu"].tolist(), time.losses["offline"], time.losses["unclocked"]))
-    assert told == [([0, 1, 2], 0, 0), ([0, 1], 1, 0), ([0, 1], 1, 0), ([0, 1], 1, 1), ([0, 1, 2], 0, 0)]
+    offline = [([0, 1], 1, 0), ([0, 1], 1, 0), ([0, 1], 1, 1), ([0, 2], 1, 0), ([0, 2], 1, 0)]
+    assert told == [([0, 1, 2], 0, 0), *offline]
+    assert asked == [2, 1]
     collector.close()
 
 

@@ -61,6 +61,8 @@ class Collector:
                 polled.read(time.monotonic_ns())
         self._online = cpus.OnlineCpus()
         self._online_at_start = self._online_now = self._online.read()
+        self._clocked = any(isinstance(hook, Clock) for probe in session.probes for hook in probe.hooks)
+        self._unclocked = 0
         for probe in session.probes:
             self._losses(probe)
         self._start_ns = time.monotonic_ns()
@@ -76,6 +78,7 @@ class Collector:
         for snapshots in self._maps.values():
             snapshots.take()
         self._online_at_start, self._online_now = self._online_now, self._online.read()
+        self._unclocked = self._clock_newcomers() if self._clocked else 0
         events = self._events()
         end_ns = time.monotonic_ns()
         windows = [window for probe in self._session.probes for window in self._windows(probe, events, end_ns)]
@@ -147,13 +150,14 @@ class Collector:
         online = np.isin(rows["cpu"], list(self._online_at_start & self._online_now))
         return rows[online], int((~online).sum())
 
-    def _unclocked(self) -> int:
-        """Return how many CPUs came online in this interval: clocks were attached to those of the start only."""
+    def _clock_newcomers(self) -> int:
+        """Give the CPUs that came online in this interval their clocks; return how many could not have them."""
         came = self._online_now - self._online_at_start
+        traced = self._session.options.cpus
         if not came:
             return 0
-        traced = self._session.options.cpus
-        return len((came if traced is None else came & traced) - cpus.undisturbed())
+        wanted = (came if traced is None else came & traced) - cpus.undisturbed()
+        return sum(not self._session.add_clocks(cpu) for cpu in wanted)
 
     def _events(self) -> dict[tuple[str, str], tuple[np.ndarray, int]]:
         """Return each table's new rows, and how many events were not made into rows."""
@@ -172,7 +176,7 @@ class Collector:
             # The counters have 64 bits, and so has their sum: both may wrap.
             losses[loss.reason] = losses.get(loss.reason, 0) + ((total - before) & 0xFFFFFFFFFFFFFFFF)
         if any(isinstance(hook, Clock) for hook in probe.hooks):
-            losses["unclocked"] = self._unclocked()
+            losses["unclocked"] = self._unclocked
         self._lost[probe.name] = totals
         return losses
 

@@ -19,7 +19,7 @@ from tracer.kernel.loading import Loaded, LoaderError, LoaderKilledError, run_lo
 from tracer.kernel.maps import MappedArray
 from tracer.kernel.ring import Ring
 from tracer.layouts import layout
-from tracer.probe import Events, Probe
+from tracer.probe import Clock, Events, Probe
 
 __all__ = ["Session", "attach"]
 
@@ -36,6 +36,7 @@ class Session:
         self.shapes: dict[str, MapShape] = map_shapes(self.probes, options.cpu_count)
         self._loaded = loaded
         self._kinds = event_kinds(probes)
+        self._late_clocks: dict[int, list[int]] = {}
         self._arrays: dict[str, MappedArray] = {}
         for name, shape in self.shapes.items():
             self._arrays[name] = MappedArray(loaded.maps.pop(name), shape.dtype, shape.rows)
@@ -93,6 +94,23 @@ class Session:
         """Return the probes whose handlers run in ``program``."""
         return self._loaded.handlers[program]
 
+    def add_clocks(self, cpu: int) -> bool:
+        """Give a CPU that came online the clocks of the others; return whether it has them all.
+
+        Those it had before it went offline are gone for good: the kernel takes them off.
+        """
+        for old in self._late_clocks.pop(cpu, []):
+            os.close(old)
+        clocks = self._late_clocks[cpu] = []
+        try:
+            for hz in {hook.hz for probe in self.probes for hook in probe.hooks if isinstance(hook, Clock)}:
+                # Without the program there was no CPU for it at the start.
+                program = self._loaded.programs.get(f"on_clock_{hz}hz", -1)
+                clocks.append(syscalls.attach_clock(program, cpu, hz))
+        except OSError:
+            return False
+        return True
+
     @property
     def map_bytes(self) -> int:
         """Kernel memory of all mapped arrays and the ring."""
@@ -100,6 +118,9 @@ class Session:
 
     def close(self) -> None:
         """Detach and free everything."""
+        for descriptor in (clock for clocks in self._late_clocks.values() for clock in clocks):
+            os.close(descriptor)
+        self._late_clocks = {}
         self._loaded.close()
         for array in self._arrays.values():
             array.close()

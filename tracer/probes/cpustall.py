@@ -10,7 +10,8 @@ Overhead: about 0.6 µs per CPU five times a second; 5 ns per context switch, 2 
 vector beside the probes that are there already (without runqueue, wake-ups cost a program of their own: 70 ns);
 per interval 0.6 ms for 256 CPUs.
 Caveat: stalls are seen from about 0.2 s and measured to 0.2 s; shorter ones are not counted.
-Caveat: a CPU that comes online later has no clock (``unclocked``, in CPUs): only ``open`` watches it.
+Caveat: a CPU that comes online later gets its clock as that interval ends. Where it can't (``unclocked``, in CPUs)
+only ``open`` watches it.
 Caveat: an idle CPU's clock may deliver no samples (6.18): a softirq stuck over the idle task is then told by ``open``
 only.
 Caveat: a paused guest and interrupts that are off look the same: the clock comes late.
