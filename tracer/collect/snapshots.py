@@ -71,7 +71,8 @@ class Snapshots:
     def moved(self, histogram: str) -> npt.NDArray[np.bool_]:
         """Tell, for each of ``rows``, whether a histogram's sum moved in this interval or the one before."""
         oldest, _, latest = self._sums[histogram]
-        return oldest[self.rows] != latest[self.rows]
+        moved: npt.NDArray[np.bool_] = oldest[self.rows] != latest[self.rows]
+        return moved
 
     def total(self, path: str) -> int:
         """Return the sum of a counter in ``after``, modulo its width."""
