@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tracer
 from tracer.kernel import cpus
+from tracer.kernel.clock import offset_ns
 from tracer.kernel.fingerprint import read_fingerprint
 from tracer.kernel.session import Session
 from tracer.probe import Probe
@@ -32,7 +32,7 @@ def recording_header(session: Session, interval_ns: int, filters: Mapping[str, s
         "boot_id": boot_id,
         "cpus": session.options.cpu_count,
         "interval_ns": interval_ns,
-        "clock_offset_ns": time.time_ns() - time.monotonic_ns(),
+        "clock_offset_ns": offset_ns()[0],
         "filters": dict(filters),
         "probes": describe(session.probes),
         "refused": dict(session.refused),

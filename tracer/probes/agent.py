@@ -36,5 +36,13 @@ PROBE = Probe(
                 Column("map_bytes", "B", "kernel memory of the maps"),
             ),
         ),
+        Table(
+            "clock",
+            help="a row in an interval by whose end the wall clock had been set, or the node suspended and resumed",
+            gauges=("offset_ns",),
+            columns=(
+                Column("offset_ns", "ns", "from then on, UTC minus the node's monotonic clock, which all times are of"),
+            ),
+        ),
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tracer.kernel.clock import Offset
 from tracer.kernel.loader import syscalls
 from tracer.kernel.session import Session
 from tracer.probe import Probe
@@ -27,6 +28,8 @@ _ROW = np.dtype(
     ]
 )
 
+_CLOCK = np.dtype([("offset_ns", "i8")])
+
 _SAMPLE_EVERY_NS = 60_000_000_000
 #: Misses are rare; asking the kernel about every program takes longer than the rest of this module.
 _MISSES_EVERY_NS = 10_000_000_000
@@ -45,13 +48,14 @@ class Reader:
         self._counts_misses = session.counts_misses()
         self._next_misses_ns = 0
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        self._clock_offset = Offset()
         self._sampling_since_ns = 0
         self._next_sample_ns = 0
         self._sampled_ns = 0
         self._stats = -1
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
-        """Return the table ``cost``; run times only if the accounting was on in this interval."""
+        """Return the tables ``cost``, with run times only if the accounting was on in this interval, and ``clock``."""
         sampled_ns = self._stop(now_ns)
         rows = self._quiet.copy()
         misses = 0
@@ -67,7 +71,8 @@ class Reader:
         if now_ns >= self._next_sample_ns:
             self._start(now_ns)
         # Events that the kernel did not show to a program because it was running on that CPU already.
-        return {"cost": (rows, {"recursion_misses": misses} if self._counts_misses else {})}
+        losses = {"recursion_misses": misses} if self._counts_misses else {}
+        return {"cost": (rows, losses), "clock": (np.array(self._clock_offset.moved(), _CLOCK), {})}
 
     def complete(self) -> None:
         """Let the next read tell everything up to then, misses included."""
