@@ -1,0 +1,222 @@
+"""The box as a file: claimed by one writer, created whole, the previous one kept. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+from dataclasses import dataclass, field
+
+from tracer.blackbox.layout import BLOCK, Geometry, SegmentHead
+from tracer.blackbox.log import Position
+from tracer.blackbox.scan import Scan
+from tracer.errors import OutputError
+
+__all__ = ["Claim", "claim", "kept_boxes"]
+
+#: Boxes of earlier boots that stay, and boxes of agents that crashed in this one.
+KEPT_BOOTS = 3
+KEPT_CRASHES = 1
+_END_KIND = 3  # Kind.END of tracer.recording
+_PATIENCE_SECONDS = 0.5
+_ZEROS = bytes(1 << 20)
+# Source: include/uapi/linux/fs.h.
+_FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x80086601, 0x40086602, 0x00800000
+
+
+@dataclass
+class Claim:
+    """A box that is ours: locked for as long as ``fd`` is open."""
+
+    fd: int
+    position: Position = field(default_factory=Position)
+    notes: list[str] = field(default_factory=list)
+
+
+def claim(path: str, geometry: Geometry, boot_id: str, run: int) -> Claim:
+    """Open or create the box at ``path``. Raises OutputError.
+
+    One of this boot whose agent ended in good order, or of this very ``run``, goes on. Any other with something in it
+    is moved aside first.
+    """
+    notes: list[str] = []
+    for _ in range(3):
+        fd = _open(path)
+        if fd is None:
+            return _create(path, geometry, boot_id, run, notes)
+        try:
+            _lock(fd, path)
+            if not _is_at(fd, path):
+                continue  # another recorder has just moved it aside
+            going_on = _judge(fd, path, geometry, boot_id, run)
+            if going_on is not None:
+                return Claim(os.dup(fd), going_on, notes)
+            notes += _set_aside(fd, path, boot_id)
+        except OSError as error:
+            raise _error(path, error) from None
+        finally:
+            os.close(fd)
+    raise OutputError(f"black box {path}: somebody else keeps replacing it.", hint="choose another path")
+
+
+def kept_boxes(path: str) -> list[str]:
+    """Return the boxes that were moved aside from ``path``, oldest first."""
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError):
+        names = [one for one in os.listdir(folder or ".") if one.startswith(f"{name}.") and _is_kept(one[len(name) :])]
+        return [os.path.join(folder, one) for one in sorted(names, key=lambda one: one[-16:])]
+    return []
+
+
+def _is_kept(suffix: str) -> bool:
+    """Return whether it is ``.BOOTID8-20261130T021431Z``."""
+    boot, _, when = suffix[1:].partition("-")
+    return len(boot) == 8 and len(when) == 16 and when[8] == "T" and when[-1] == "Z" and when[:8].isdigit()
+
+
+def _open(path: str) -> int | None:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _error(path, error) from None
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        os.close(fd)
+        raise OutputError(f"black box {path}: it is no plain file of this user.", hint="choose another path")
+    return fd
+
+
+def _lock(fd: int, path: str) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            # Whoever reads a box holds its lock for a moment.
+            if time.monotonic() > until:
+                raise OutputError(
+                    f"black box {path}: another agent is writing it.", hint="stop that one, or choose another path"
+                ) from None
+        time.sleep(0.02)
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        there, ours = os.lstat(path), os.fstat(fd)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _judge(fd: int, path: str, geometry: Geometry, boot_id: str, run: int) -> Position | None:
+    """Return where to go on in an existing box; None when it has to make room."""
+    scan = Scan.of(fd)
+    if scan is None:
+        if os.fstat(fd).st_size and any(os.pread(fd, BLOCK, 0)):
+            raise OutputError(f"black box {path}: the file there is none.", hint="choose another path, or remove it")
+        return None
+    if not scan.segments or scan.geometry != geometry or scan.cut:
+        return None
+    latest = scan.segments[-1]
+    records = [found.head for found in scan.records(fd, latest)]
+    in_order = bool(records) and records[-1].kind == _END_KIND and latest.head.boot_id == boot_id
+    if not in_order and latest.head.run != run:
+        return None
+    return Position(latest.head.serial, latest.head.number, records[-1].sequence + 1 if records else 0)
+
+
+def _set_aside(fd: int, path: str, boot_id: str) -> list[str]:
+    """Move a box out of the way, or remove one that never had anything in it. Return what to tell."""
+    scan = Scan.of(fd)
+    if scan is None or not scan.segments:
+        os.unlink(path)
+        return []
+    boot = scan.segments[-1].head.boot_id[:8].ljust(8, "0")
+    when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(os.fstat(fd).st_mtime))
+    aside = f"{path}.{_plain(boot)}-{when}"
+    os.rename(path, aside)
+    _prune(path, boot_id, keep=aside)
+    return [f"the previous black box is kept as {aside}"]
+
+
+def _plain(boot: str) -> str:
+    return "".join(character if character.isalnum() else "0" for character in boot)
+
+
+def _prune(path: str, boot_id: str, *, keep: str) -> None:
+    """Remove the oldest of the boxes moved aside. A crash loop of this boot must not push out the earlier boots'."""
+    kept = [one for one in kept_boxes(path) if one != keep]
+    ours = [one for one in kept if f".{_plain(boot_id[:8])}-" in one[len(path) :]]
+    others = [one for one in kept if one not in ours]
+    crash = f".{_plain(boot_id[:8])}-" in keep[len(path) :]
+    for boxes, most in ((ours, KEPT_CRASHES - crash), (others, KEPT_BOOTS - (not crash))):
+        for one in boxes[: max(0, len(boxes) - max(0, most))]:
+            with contextlib.suppress(OSError):
+                os.unlink(one)
+
+
+def _create(path: str, geometry: Geometry, boot_id: str, run: int, notes: list[str]) -> Claim:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise _error(path, error) from None
+    try:
+        _lock(fd, path)
+        _allocate(fd, path, geometry, SegmentHead(geometry, 0, 0, run, boot_id))
+    except (OSError, OutputError) as error:
+        os.close(fd)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise (_error(path, error) if isinstance(error, OSError) else error) from None
+    return Claim(fd, Position(), notes)
+
+
+def _allocate(fd: int, path: str, geometry: Geometry, head: SegmentHead) -> None:
+    """Give the file all its blocks now, written once, so that no later write needs any. Raises OSError."""
+    # Copy-on-write would allocate at each write (btrfs); other file systems don't know the flag.
+    with contextlib.suppress(OSError):
+        flags = struct.unpack("i", fcntl.ioctl(fd, _FS_IOC_GETFLAGS, bytes(4)))[0]
+        fcntl.ioctl(fd, _FS_IOC_SETFLAGS, struct.pack("i", flags | _FS_NOCOW_FL))
+    while True:
+        try:
+            os.posix_fallocate(fd, 0, geometry.size_bytes)
+            break
+        except OSError as error:
+            oldest = kept_boxes(path)[:-1]
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not oldest:
+                raise
+            os.unlink(oldest[0])
+    for offset in range(0, geometry.size_bytes, len(_ZEROS)):
+        os.pwrite(fd, _ZEROS[: geometry.size_bytes - offset], offset)
+    os.pwrite(fd, head.pack(), 0)
+    os.fsync(fd)
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+_HINTS = {
+    errno.ENOSPC: "free some space, or choose a smaller --blackbox-size or another path",
+    errno.EDQUOT: "free some space, or choose a smaller --blackbox-size or another path",
+    errno.EFBIG: "raise the file size limit (ulimit -f), or choose a smaller --blackbox-size",
+    errno.ENOENT: "create the folder first",
+    errno.ELOOP: "a link is not followed; name the file itself",
+    errno.EISDIR: "name a file in it",
+    errno.EROFS: "choose a path on a writable file system",
+}
+
+
+def _error(path: str, error: OSError) -> OutputError:
+    reason = (error.strerror or str(error)).lower()
+    hint = _HINTS.get(error.errno or 0, "choose another path")
+    return OutputError(f"black box {path if path.isprintable() else ascii(path)}: {reason}.", hint=hint)
