@@ -26,7 +26,8 @@ LEAST_SIZE = 64 << 10
 MOST_SIZE = 1 << 30  # a reader looks at every block
 _MAGIC = b"\x89FBX\r\n\x1a\n"
 _VERSION = 1
-_MOST_SEGMENTS = 64
+_MOST_SEGMENTS = 16
+_MOST_SEGMENT = MOST_SIZE // _MOST_SEGMENTS
 _HEAD = struct.Struct("<8sIIQIIQQ36s")  # magic, checksum, version, segment size, segments, number, serial, run, boot id
 _RECORD_MAGIC = b"\x89FBR"
 _RECORD = struct.Struct("<4sIIIB3xQQQQ")  # magic, checksum, length, dropped, kind, serial, sequence, monotonic, unix
@@ -48,7 +49,7 @@ class Geometry:
                 hint="choose another --blackbox-size",
             )
         # The oldest segment is lost at once when its turn comes: one sixteenth of what is kept.
-        segments = 16 if size_bytes >= 1 << 20 else 4
+        segments = _MOST_SEGMENTS if size_bytes >= 1 << 20 else 4
         return cls(size_bytes // segments // BLOCK * BLOCK, segments)
 
     @property
@@ -85,9 +86,9 @@ class SegmentHead:
         magic, checksum, version, size, segments, number, serial, run, boot = _HEAD.unpack_from(block)
         if magic != _MAGIC or checksum != zlib.crc32(block[12 : _HEAD.size]) or version != _VERSION:
             return None
-        if not 2 <= segments <= _MOST_SEGMENTS or number >= segments or size % BLOCK or size < 2 * BLOCK:
+        if not 2 <= segments <= _MOST_SEGMENTS or number >= segments:
             return None
-        if size * segments > MOST_SIZE:
+        if size % BLOCK or not 2 * BLOCK <= size <= _MOST_SEGMENT:
             return None
         return cls(Geometry(size, segments), number, serial, run, boot.rstrip(b"\0").decode("ascii", "replace"))
 

@@ -69,12 +69,15 @@ class Scan:
         data = memoryview(os.pread(fd, self.geometry.segment_bytes, start))
         segment.torn = segment.damaged = 0
         offset, last = BLOCK, -1
-        while offset < len(data):
+        # Checksums of what is no record, in bytes: made-up heads must not cost more than the segment itself.
+        patience = len(data)
+        while offset < len(data) and patience >= 0:
             head = RecordHead.unpack(data[offset : offset + BLOCK], segment.head.serial)
             frame = RecordHead.frame_of(data[offset:], head) if head else None
             if head is None or frame is None or head.sequence <= last:
                 # Counted as torn for as long as nothing good follows.
                 segment.torn += head is not None
+                patience -= head.length if head else 0
                 offset += BLOCK
                 continue
             segment.damaged, segment.torn = segment.damaged + segment.torn, 0

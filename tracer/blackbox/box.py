@@ -1,0 +1,240 @@
+"""Read a box: on a live node while it is written, after a reboot, or from a copy on any machine."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tracer.alerts.alert import Alert
+from tracer.alerts.record import alert_from
+from tracer.blackbox.layout import RecordHead
+from tracer.blackbox.scan import Found, Scan, Segment
+from tracer.errors import RecordingError
+from tracer.recording import Frame, FrameCut, FrameDecoder, Kind, read_frame
+from tracer.recording.paths import shown
+from tracer.recording.payload import unpack_payload
+from tracer.window import Window
+
+__all__ = ["Box", "Missing", "is_box"]
+
+_HINT = "nothing of it can be read; is it a black box of foreshock agent?"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a box has not got.
+
+    ``torn``: records and segments that were being written when it ended. ``damaged``: those that were whole once.
+    ``lost``: records that the disk refused. ``dropped``: those that the agent could not hand over to it.
+    ``cut``: bytes missing at the end of the file.
+    """
+
+    torn: int = 0
+    damaged: int = 0
+    lost: int = 0
+    dropped: int = 0
+    cut: int = 0
+
+
+class Box:
+    """A box that can be read; a context manager.
+
+    Attributes:
+        header: the recording header of its latest run.
+        boot_id: of the boot that it is of.
+        first, last: heads of its first and its last record: when they were handed over.
+        starts: how many times an agent began in it.
+        goodbye: the reason with which the agent said goodbye; None when it did not.
+        missing: what it has not got.
+        live: whether an agent writes it now.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the box and look at every record. Raises RecordingError."""
+        self.path = os.fspath(path)
+        self._name = shown(path)
+        self._fd = _open(path, self._name)
+        try:
+            self._look()
+        except RecordingError as error:
+            self.close()
+            raise RecordingError(f"{self._name}: {error.message}", hint=error.hint or _HINT) from None
+        except OSError as error:
+            self.close()
+            raise RecordingError(f"{self._name} can't be read: {_reason(error)}.", hint="check the disk") from None
+
+    def __enter__(self) -> Box:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    def records(self) -> Iterator[Found]:
+        """Yield every record in its order."""
+        for segment in self._scan.segments:
+            yield from self._scan.records(self._fd, segment)
+
+    def alerts(self) -> Iterator[Alert]:
+        """Yield every message about an alert, in order; those that can't be understood are left out."""
+        for found in self._of_kind(Kind.ALERT):
+            try:
+                yield alert_from(unpack_payload(_frame(found).payload)[0])
+            except RecordingError:
+                continue
+
+    def intervals(self, last_ns: int) -> Iterator[list[Window]]:
+        """Yield the windows of each interval of the last ``last_ns`` before the box's end."""
+        for found in self._of_kind(Kind.WINDOWS, since_ns=self.last.monotonic_ns - last_ns):
+            try:
+                yield FrameDecoder().windows(_frame(found))
+            except RecordingError:
+                continue
+
+    def _of_kind(self, kind: Kind, since_ns: int = 0) -> Iterator[Found]:
+        wanted = (one for one in self._segments if one.last_ns >= since_ns)
+        for one in wanted:
+            for found in self._scan.records(self._fd, one.segment):
+                if found.head.kind == kind and found.head.monotonic_ns >= since_ns:
+                    yield found
+
+    def _look(self) -> None:
+        scan = Scan.of(self._fd)
+        if scan is None:
+            size = os.fstat(self._fd).st_size
+            raise RecordingError("no black box." if size else "the black box is empty.")
+        self._scan, self.live = scan, _is_written(self._fd)
+        self._segments: list[_Looked] = []
+        summed = _Sum()
+        for segment in scan.segments:
+            last_ns = 0
+            for found in scan.records(self._fd, segment):
+                summed.add(found, segment)
+                last_ns = max(last_ns, found.head.monotonic_ns)
+            self._segments.append(_Looked(segment, last_ns))
+        if summed.first is None or summed.last is None:
+            raise RecordingError("the black box has no record yet.", hint="its agent had not begun; nothing is missing")
+        self.first, self.last, self.starts, self.boot_id = summed.first, summed.last, summed.starts, summed.boot_id
+        self.goodbye, self.header = summed.goodbye(), summed.header()
+        torn = sum(segment.torn for segment in scan.segments) + scan.torn_heads
+        damaged = sum(segment.damaged for segment in scan.segments)
+        lost = max(0, summed.gaps - damaged)
+        # A record or a segment being written right now is not torn.
+        self.missing = Missing(0 if self.live else torn, damaged, lost, summed.dropped, scan.cut)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    segment: Segment
+    last_ns: int
+
+
+class _Sum:
+    """What the records come to, one after the other."""
+
+    def __init__(self) -> None:
+        self.first: RecordHead | None = None
+        self.last: RecordHead | None = None
+        self.starts = self.gaps = self.dropped = 0
+        self.boot_id = ""
+        self._run = -1
+        self._in_run = 0
+        self._header: Found | None = None
+        self._end: Found | None = None
+
+    def add(self, found: Found, segment: Segment) -> None:
+        """Add the next record."""
+        head = found.head
+        if self.last is not None:
+            self.gaps += max(0, head.sequence - self.last.sequence - 1)
+        if segment.head.run != self._run:
+            self._run, self.boot_id = segment.head.run, segment.head.boot_id
+            self.starts += 1
+            self._in_run = 0
+        self.dropped += max(0, head.dropped - self._in_run)
+        self._in_run = max(head.dropped, self._in_run)
+        self.first, self.last = self.first or head, head
+        if head.kind == Kind.HEADER:
+            self._header = found
+        self._end = found if head.kind == Kind.END else None
+
+    def header(self) -> dict[str, Any]:
+        """Return the latest run's header; empty when it can't be read."""
+        if self._header is None:
+            return {}
+        try:
+            return FrameDecoder().header(_frame(self._header))
+        except RecordingError:
+            return {}
+
+    def goodbye(self) -> str | None:
+        """Return the reason of the goodbye, if that is the last record."""
+        if self._end is None:
+            return None
+        try:
+            return str(unpack_payload(_frame(self._end).payload)[0].get("reason", ""))
+        except RecordingError:
+            return ""
+
+
+def is_box(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a file at ``path`` that says it is a box, in whatever state."""
+    try:
+        fd = _open(path, "")
+    except RecordingError:
+        return False
+    try:
+        return Scan.of(fd) is not None
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _frame(found: Found) -> Frame:
+    """Return the record's frame. Raises RecordingError when it is none, or not the one that the head says."""
+    try:
+        frame = read_frame(io.BytesIO(found.frame).read)
+    except FrameCut as cut:
+        raise RecordingError(cut.message) from None
+    if frame is None or frame.kind != found.head.kind:
+        raise RecordingError("a record holds another frame than it says.")
+    return frame
+
+
+def _open(path: str | os.PathLike[str], name: str) -> int:
+    try:
+        # Not blocking: a pipe of that name would be waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{name} can't be read: {_reason(error)}.", hint="check the path") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise RecordingError(f"{name} is no file.", hint="name the black box itself")
+    return fd
+
+
+def _is_written(fd: int) -> bool:
+    """Return whether somebody holds the box's lock. A file on a read-only or odd file system is taken as at rest."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno == errno.EWOULDBLOCK
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    return False
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
