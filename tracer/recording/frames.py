@@ -17,11 +17,13 @@ from tracer.errors import RecordingError
 from tracer.recording.payload import pack_payload
 
 __all__ = [
+    "HEAD_BYTES",
     "MAX_BODY",
     "PREAMBLE",
     "Frame",
     "FrameCut",
     "Kind",
+    "body_length",
     "check_preamble",
     "pack_frame",
     "read_frame",
@@ -35,16 +37,24 @@ _MAJOR, _MINOR = 1, 0
 PREAMBLE = _MAGIC + bytes((_MAJOR, _MINOR)) + b"L\x00"
 
 _HEAD = struct.Struct("<IIBBH")  # checksum, length, kind, compression, check
+HEAD_BYTES = _HEAD.size
 _LENGTH = struct.Struct("<I")
 _STORED, _ZLIB = 0, 1
 
 
 class Kind(enum.IntEnum):
-    """What a frame holds. A reader skips kinds it doesn't know: a later minor version may add some."""
+    """What a frame holds. A reader skips kinds it doesn't know: a later minor version may add some.
+
+    ALERT is an alert's map (``tracer.alerts.record``), in a black box or a connection. HELLO and BEAT are of
+    connections only: docs/alerts-delivery.md.
+    """
 
     HEADER = 1
     WINDOWS = 2
     END = 3
+    ALERT = 4
+    HELLO = 5
+    BEAT = 6
 
 
 @dataclass(frozen=True)
@@ -102,23 +112,30 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
 
     None at the end of the bytes. Raises FrameCut when they end inside the frame, RecordingError when it is damaged.
     """
-    head = _read(read, _HEAD.size)
+    head = _read(read, HEAD_BYTES)
     if not head:
         return None
-    if len(head) < _HEAD.size:
+    if len(head) < HEAD_BYTES:
         raise FrameCut(len(head))
-    checksum, length, kind, compression, check = _HEAD.unpack(head)
+    length = body_length(head)
+    body = _read(read, length)
+    if len(body) < length:
+        raise FrameCut(len(head) + len(body))
+    checksum, _, kind, compression, _ = _HEAD.unpack(head)
+    if checksum != zlib.crc32(body, zlib.crc32(head[4:])):
+        raise RecordingError("a frame's checksum is wrong.")
+    return Frame(kind, _inflate(body, compression), len(head) + length)
+
+
+def body_length(head: bytes) -> int:
+    """Return how many bytes follow a frame's ``HEAD_BYTES``. Raises RecordingError when the head is damaged."""
+    _, length, kind, compression, check = _HEAD.unpack(head)
     # The head has a check of its own, else a damaged length would look like a recording cut off much later.
     if check != _check(length, kind, compression):
         raise RecordingError("a frame's head is damaged.")
     if length > MAX_BODY:
         raise RecordingError(f"a frame of {length} bytes; the most is {MAX_BODY}.")
-    body = _read(read, length)
-    if len(body) < length:
-        raise FrameCut(len(head) + len(body))
-    if checksum != zlib.crc32(body, zlib.crc32(head[4:])):
-        raise RecordingError("a frame's checksum is wrong.")
-    return Frame(kind, _inflate(body, compression), len(head) + length)
+    return int(length)
 
 
 def _check(length: int, kind: int, compression: int) -> int:
