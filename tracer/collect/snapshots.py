@@ -1,6 +1,91 @@
-import sys
-sys.path.insert(0,'/work/main/tests')
-from unit.test_reports import *
-s=Summary(SECOND); s.add_interval(cgroup_and_polls(Node()))
-for w in (80,100):
-    for t in ("INTERRUPT LINES", "NETWORK POLLING","RUN QUEUE BY"): print("\n".join(section(rendered(s,w),t)))
+"""Two snapshots of a live map, so that an interval is their difference."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.probe import Table
+
+__all__ = ["Snapshots", "member"]
+
+
+class Snapshots:
+    """The latest two copies of one mapped array, ``before`` and ``after``.
+
+    They were taken at ``start_ns`` and ``end_ns`` (CLOCK_MONOTONIC). ``tables`` are those made of the map: where all
+    have the same ``used``, rows never given out are not copied, which on a big node is most of the memory; their
+    ``peaks`` are set back to 0 in the live map.
+
+    Programs go on writing meanwhile: first a row's keys, then a value's sum, then its slot. So that no copy, whichever
+    part of a row it reads first, puts a count under the wrong key or loses it, keys and sums are read once more after
+    it, last what was written first. Then a count in ``after`` has its key there, and had its sum in this second
+    reading: rows whose reading ``moved`` in this interval or, for a sum that came just before its count, in the one
+    before, are all that can have counted, since no program stands still for an interval between two stores.
+    Differences are those of the copies: of a value torn apart, sum and count may come in two intervals, each once.
+    """
+
+    def __init__(self, live: np.ndarray, tables: Sequence[Table] = ()) -> None:
+        used = {table.used for table in tables}
+        self._used = live[used.pop()] if len(used) == 1 and "" not in used else None
+        self._keys = sorted({key for table in tables for key in table.keys})
+        self._peaks = sorted({peak for table in tables for peak in table.peaks})
+        self._sums = {
+            table.histogram: [np.zeros(len(live), "u8") for _ in range(3)] for table in tables if table.histogram
+        }
+        self.live = live
+        self.before = np.zeros_like(live)
+        self.after = np.zeros_like(live)
+        # As bytes: numpy copies structs member by member.
+        self._bytes, self._copy, self._older = (_bytes(rows) for rows in (live, self.after, self.before))
+        self.start_ns = self.end_ns = time.monotonic_ns()
+        self.rows: npt.NDArray[np.intp] = np.arange(len(live) if self._used is None else 0)
+
+    def take(self) -> None:
+        """Copy the live rows; what was ``after`` becomes ``before``."""
+        self.before, self.after = self.after, self.before
+        self._copy, self._older = self._older, self._copy
+        self.start_ns = self.end_ns
+        self._copy_rows()
+        for histogram, readings in self._sums.items():
+            readings.append(readings.pop(0))
+            readings[-1][self.rows] = self.live[histogram]["sum"][self.rows]
+        for key in self._keys:
+            self.after[key][self.rows] = self.live[key][self.rows]
+        for peak in self._peaks:
+            # Of no more than this interval. What a program stores at the same moment counts for one of the two.
+            self.live[peak][self.rows[self.after[peak][self.rows] > 0]] = 0
+        self.end_ns = time.monotonic_ns()
+
+    def _copy_rows(self) -> None:
+        if self._used is None:
+            np.copyto(self._copy, self._bytes)
+        else:
+            # Rows are given out for good, so each stays in every later snapshot.
+            self.rows = np.flatnonzero(self._used)
+            self._copy[self.rows] = self._bytes[self.rows]
+
+    def moved(self, histogram: str) -> npt.NDArray[np.bool_]:
+        """Tell, for each of ``rows``, whether a histogram's sum moved in this interval or the one before."""
+        oldest, _, latest = self._sums[histogram]
+        moved: npt.NDArray[np.bool_] = oldest[self.rows] != latest[self.rows]
+        return moved
+
+    def total(self, path: str) -> int:
+        """Return the sum of a counter in ``after``, modulo its width."""
+        counts = member(self.after, path)
+        return int((counts if self._used is None else counts[self.rows]).sum())
+
+
+def member(rows: np.ndarray, path: str) -> np.ndarray:
+    """Return a member that may lie in an embedded struct: ``"limit.suppressed"``."""
+    for name in path.split("."):
+        rows = rows[name]
+    return rows
+
+
+def _bytes(rows: np.ndarray) -> np.ndarray:
+    return rows.view(f"V{rows.dtype.itemsize}")
