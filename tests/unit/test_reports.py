@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from unit.synthetic import HEADER, MS, SECOND, Node, filled, hog_interval
+from unit.synthetic import HEADER, MS, SECOND, Node, filled, histogram, hog_interval
 
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
@@ -101,6 +101,109 @@ def test_refused_probes_and_filters_are_said():
         "  - waits and stacks of tasks outside of pid 17",
         "  - a had to do without b",
     } <= {*lines}
+
+
+def section(lines: Sequence[str], title: str) -> list[str]:
+    """Return a section's lines, from its title to the empty line after it."""
+    start = next(place for place, line in enumerate(lines) if line.startswith(title))
+    return lines[start : lines.index("", start)]
+
+
+def cgroup_and_polls(node: Node) -> list[Window]:
+    """Waits of two pods with long names, a driver's polls, an application's and netpoll's."""
+    start, now = node.now, node.now + SECOND
+    paths = {(b"/kubepods.slice/kubepods-burstable.slice/pod%02d" % pod,): [3 * MS, 5000] for pod in range(2)}
+    waits = histogram([("cgroup", "S192")], paths, preempted=7)
+    keys = [("cpu", "u4"), ("device", "S16"), ("napi_id", "u4"), ("budget", "u4")]
+    values = {(0, b"eth0", napi, budget): [90_000] for napi, budget in ((1, 64), (2, 64), (3, 8), (0, 0))}
+    polls = histogram(keys, values, polls=1000, work=9400, full=4)
+    others = [one for one in node.interval() if one.probe != "napi"]
+    new = [Window("runqueue_cgroup", "wait", start, now, waits), Window("napi", "poll", start, now, polls)]
+    return [*others, *new]
+
+
+def test_every_series_has_all_its_percentiles_from_100_columns_on():
+    summary = Summary(SECOND)
+    summary.add_interval(cgroup_and_polls(Node()))
+    titles = ("RUN QUEUE  ", "RUN QUEUE BY", "SOFTIRQ DELAY", "SOFTIRQ RUN", "INTERRUPT LINES", "NETWORK POLLING")
+    for title in titles:
+        head = " ".join(section(rendered(summary, 100), title)[:3])
+        assert "p50 p90 p99 p99.9 max" in " ".join(head.split()), title
+
+
+def test_at_80_columns_columns_are_left_out_rather_than_cut():
+    summary = Summary(SECOND)
+    summary.add_interval(cgroup_and_polls(Node()))
+    for title in ("INTERRUPT LINES", "NETWORK POLLING", "SOFTIRQ RUN"):
+        assert not any("…" in line for line in section(rendered(summary, 80), title))
+    pods = [row.split()[0] for row in section(rendered(summary, 80), "RUN QUEUE BY")[2:]]
+    assert pods[0] != pods[1] and all(pod.startswith("…") for pod in pods)
+    head = " ".join(section(rendered(summary, 80), "INTERRUPT LINES")[1].split())
+    assert "p50 p99" in head and "p90" not in head.split() and head.endswith("max none")
+
+
+def test_polls_of_drivers_applications_and_netpoll_stay_apart():
+    summary = Summary(SECOND)
+    summary.add_interval(cgroup_and_polls(Node()))
+    rows = section(rendered(summary, 100), "NETWORK POLLING")[3:]
+    assert [re.split(r" {2,}", row.strip())[:3] for row in rows] == [
+        ["eth0", "0", "2 k/s"],
+        ["eth0 busy-poll", "0", "1 k/s"],
+        ["eth0 netpoll", "0", "1 k/s"],
+    ]
+
+
+def worst_wait(source: Source, **how: object) -> str:
+    row = {"cpu": 1, "waited_cpu": 1, "pid": 7, "comm": b"victim", "holder_pid": 60, "holder_comm": b"other", **how}
+    summary = Summary(SECOND, source)
+    summary.add_interval(Node().interval(waits={1: [90 * MS]}, worst=[row]))
+    lines = text.render(summary, judge(summary), source, width=100)
+    return section(lines, "WORST WAITS")[2]
+
+
+def test_a_worst_wait_says_what_had_the_cpu_for_most_of_it():
+    source = Source.from_header(HEADER)
+    assert worst_wait(source, **filled(90 * MS, 0.01, idle=0.99)).endswith("99 %  nobody: CPU idle")
+    assert worst_wait(source, **filled(90 * MS, 0.2, soft=0.7)).endswith("70 %  softirqs")
+    assert worst_wait(source, **filled(90 * MS, 0.9)).endswith("90 %  other[60]")
+    assert worst_wait(source, **filled(90 * MS, 0.9), holder_comm=b"foreshock").endswith("90 %  foreshock itself[60]")
+
+
+def test_caveats_are_one_paragraph_after_the_findings():
+    summary = Summary(SECOND)
+    node = Node()
+    for _ in range(3):
+        summary.add_interval(node.interval(losses={"collided": 900}))
+    node.now += 5 * SECOND
+    summary.add_interval(node.interval())
+    lines = rendered(summary)
+    assert sum(line.startswith(" - ") for line in lines) == 1
+    paragraph = " ".join(line.strip() for line in lines[3 : lines.index("Within normal:")])
+    assert "Caveat: Events are missing" in paragraph and "1 gap between intervals" in paragraph
+
+
+def test_rule_names_are_for_programs():
+    shown = "\n".join(rendered(summarised(hog_interval), 110))
+    found = tree(summarised(hog_interval))["verdict"]["findings"]
+    assert {one["rule"] for one in found} == {"runqueue.wait", "softirq.delay"}
+    assert not any(one["rule"] in shown for one in found)
+
+
+def test_series_say_what_they_are_limited_to():
+    source = Source.from_header(HEADER | {"filters": {"pid": "17"}})
+    lines = text.render(summarised(hog_interval), judge(summarised()), source)
+    assert section(lines, "RUN QUEUE")[0].endswith("(pid 17 only)")
+    assert section(lines, "CPU TIME")[0] == "CPU TIME  of all tasks: it can't be limited"
+
+
+def test_nothing_recorded_is_one_line():
+    assert rendered(Summary())[1:] == ["", "VERDICT  Nothing was recorded: there is no interval to judge."]
+
+
+def test_one_interval_is_singular_and_as_long_as_it_was():
+    summary = Summary(SECOND)
+    summary.add_interval(Node(seconds=0.3).interval())
+    assert rendered(summary, 100)[1].endswith("1 interval of 300 ms")
 
 
 def test_json_has_base_units_and_stable_keys():

@@ -12,7 +12,7 @@ from unit.synthetic import HEADER, MS, SECOND, Node, filled, hog_interval
 from tracer.analysis.source import Source
 from tracer.reports.json import dumps
 from tracer.reports.state import RECENT, SORTS, TopState
-from tracer.reports.top import render
+from tracer.reports.top import render, snapshot
 from tracer.units import display_width
 
 
@@ -105,3 +105,50 @@ def test_json_is_the_same_state():
     assert found["interval"]["time"]["intervals"] == 1
     assert found["recent"]["time"]["seconds"] == 6 * SECOND / 1e9
     assert "hog" in found["recent"]["verdict"]["findings"][0]["who"]
+
+
+def test_titles_say_what_columns_are_and_the_last_fits():
+    lines = render(watched())
+    head = next(place for place, line in enumerate(lines) if line.startswith(" CPU"))
+    assert re.split(r" {2,}", lines[head - 1].strip()) == ["run-queue wait", "softirq late", "hardirq run"]
+    titles = "CPU busy intr p50 p99 max max10 p99 max max10 p99 max10"
+    assert " ".join(lines[head].split()) == titles
+    assert "max10: of 10 intervals" in lines[-1]
+    assert not any("…" in line for line in lines[head - 1 : head + 8])
+
+
+def test_a_small_terminal_shows_who_and_the_worst_of_each_cpu():
+    lines = render(watched(), 40, 10)
+    screen = "\n".join(lines)
+    assert "CPU 1: long waits for a CPU." in screen and "hog[1234]" in screen
+    assert " ".join(lines[4].split()) == "CPU busy intr wait softirq hardirq" and "worst of 10 intervals" in lines[3]
+    assert lines[5].startswith("!  1 ") and " 1s " in lines[5]
+    assert "own cost" in lines[-2] and "0 lost" in lines[-2]
+
+
+def test_interrupts_of_the_last_ten_intervals_count_for_the_mark():
+    node, state = Node(2), TopState(Source.from_header(HEADER))
+    windows = node.interval()
+    lines = next(one for one in windows if one.probe == "hardirq")
+    lines.rows["slots"][0, 250] = 1
+    state.push(windows)
+    state.push(node.interval())
+    assert any(line.startswith("!") for line in render(state))
+
+
+def test_a_printout_ends_with_losses_cost_and_the_meaning_of_its_columns():
+    state = watched()
+    lines = snapshot(state, 80)
+    assert len(lines) <= 24 and max(map(display_width, lines)) <= 80
+    end = " ".join(lines[-3:])
+    assert "own cost 0.3 % CPU" in end and "0 lost" in end
+    assert "max10: the worst of the last 6 intervals; worst first by wait" in end
+    assert not any("q quit" in line or not line for line in lines)
+
+
+def test_other_findings_are_named_in_plain_words():
+    screen = "\n".join(render(watched()))
+    assert "and 1 more: late NET_RX softirqs (CPU 1)" in screen and "softirq.delay" not in screen
+    node, state = Node(), TopState(Source.from_header(HEADER))
+    state.push(node.interval(losses={"collided": 900}))
+    assert render(state)[1:3] == ["Nothing stands out in 1 s.", "   caveat: lost events"]

@@ -99,3 +99,7 @@ def test_columns_align_with_wide_and_combining_characters():
 @given(st.text(max_size=40), st.integers(min_value=0, max_value=30))
 def test_clipped_text_fits(text, width):
     assert units.display_width(units.clip(text, width)) <= width
+
+
+def test_counted_things_are_singular_or_plural():
+    assert [units.many(number, "interval") for number in (0, 1, 2)] == ["0 intervals", "1 interval", "2 intervals"]

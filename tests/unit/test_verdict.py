@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from unit.synthetic import MS, NET_RX, SECOND, Node, crowd_interval, filled, histogram, hog_interval
+from unit.synthetic import MS, NET_RX, NET_TX, SECOND, WORST_WAIT, Node, crowd_interval, filled, histogram, hog_interval
+from unit.synthetic import events as rows_of
 
 from tracer.analysis.finding import Finding, Severity
 from tracer.analysis.rules.quality import _share
+from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
-from tracer.analysis.verdict import Verdict, judge
+from tracer.analysis.verdict import RULES, Verdict, judge
 from tracer.window import Window
 
 Ill = Callable[[Node], Sequence[Window]]
@@ -43,7 +45,10 @@ def test_nothing_stands_out_on_a_healthy_node():
     assert verdict.findings == ()
     assert verdict.headline == "Nothing stands out in 10 s."
     assert {one.question for one in verdict.normal} >= {"run-queue wait", "softirq delay", "device drops"}
-    assert verdict.missing == ("RDMA ports: netdev was recorded without them",)
+    assert [sentence.partition(": ")[0] for sentence in verdict.missing] == [
+        "RDMA ports",
+        "whether the kernel shows every context switch",
+    ]
 
 
 def test_names_the_hog_its_cgroup_and_its_victims():
@@ -336,3 +341,162 @@ def test_every_finding_has_number_threshold_next_step_and_a_place_in_the_docs(ch
         assert any(character.isdigit() for character in finding.what), finding
         assert "normal" in finding.what or "said" in finding.what, finding
         assert finding.next and finding.anchor in anchors, finding
+
+
+def judged(*intervals: Sequence[Window], source: Source | None = None) -> Verdict:
+    summary = Summary(SECOND, source)
+    for windows in intervals:
+        summary.add_interval(windows)
+    return judge(summary)
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        Node().interval(),
+        Node().interval(quiet=True),
+        hog_interval(Node()),
+        Node().interval(only=["netdev"]),
+        Node().interval(losses={"collided": 900}),
+        [Window("softirq", "run", 0, SECOND, histogram([("cpu", "u4"), ("vector", "u4")], {}))],
+        [Window("hardirq", "run", 0, SECOND, histogram([("cpu", "u4"), ("irq", "u4"), ("name", "S8")], {}))],
+        [Window("netdev", "rdma", 0, SECOND, np.zeros(0, [("device", "S8"), ("port", "u4")]))],
+    ],
+)
+def test_every_question_has_exactly_one_answer(windows):
+    summary = Summary(SECOND)
+    summary.add_interval(windows)
+    for rule in RULES:
+        found = rule(summary)
+        assert [bool(found.findings), found.normal is not None, bool(found.missing)].count(True) == 1, rule.__name__
+
+
+def test_what_is_found_normal_lies_within_the_limit_beside_it():
+    few = {(0, NET_TX): [4 * MS] * 9}
+    drops = {b"eth1": {"rx_packets": 100, "rx_missed": 5}}
+    verdict = judged(Node().interval(quiet=True, late=few, links=drops, losses={"unmatched": 15}))
+    found = {one.question: one.measured for one in verdict.normal}
+    assert verdict.findings == ()
+    # Too few values for a quantile, too few packets and events for a share.
+    assert found["run-queue wait"].startswith("p99 –") and found["softirq delay"].startswith("p99 –, worst ≤ 4")
+    assert found["device drops"].startswith("5 packets") and found["lost events"].startswith("15 events")
+    assert verdict.normal and "late" in next(one.limit for one in verdict.normal if one.question == "intervals")
+
+
+def test_a_p99_in_the_bucket_of_the_limit_is_about_the_limit():
+    values = {0: [5_050_000] * 300}
+    verdict = judged(Node().interval(quiet=True, waits=values))
+    assert next(one.measured for one in verdict.normal if one.question == "run-queue wait").startswith("p99 about 5 ms")
+
+
+def test_one_late_interval_of_many_is_said_in_the_table():
+    node = Node()
+    verdict = judged(*(node.interval(length=(2 if number == 5 else 1) * SECOND) for number in range(10)))
+    assert next(one.measured for one in verdict.normal if one.question == "intervals") == "1 of 10 read late"
+
+
+def test_the_headline_counts_what_stands_out_and_notes_but_no_caveats():
+    losses = {"collided": 900}
+    assert judged(Node().interval(losses=losses)).headline == "Nothing stands out in 1 s."
+    verdict = judged(Node(cpus=1).interval(busy={0: (0.98, 0.01, 0.005)}, losses=losses, waits={0: [80 * MS]}))
+    assert verdict.headline == "1 thing stands out in 1 s; 1 note."
+    assert [one.rule for one in verdict.things] == ["runqueue.wait", "cpu.saturated"]
+    assert [one.rule for one in verdict.caveats] == ["quality.losses"]
+
+
+def test_losses_of_several_probes_are_one_caveat():
+    summary = Summary(SECOND)
+    summary.add_interval(Node().interval(losses={"collided": 900}))
+    summary.losses.add("softirq", {"unraised": 700})
+    finding = only(judge(summary), "quality.losses")
+    assert "runqueue 7" in finding.what and "(collided 900)" in finding.what and "(unraised 700)" in finding.what
+
+
+def moved(shares: dict[tuple[int, int], int]) -> Ill:
+    """Long waits behind one hog: (waited on, ran on at last) and how many."""
+    row = {"pid": 50, "comm": b"victim", "holder_pid": 60, "holder_comm": b"hog", **filled(80 * MS, 0.9)}
+    worst = [
+        row | {"waited_cpu": waited, "cpu": ran} for (waited, ran), number in shares.items() for _ in range(number)
+    ]
+    waits = {ran: [80 * MS] * 9 for _, ran in shares}
+    return lambda node: node.interval(waits=waits, worst=worst)
+
+
+def test_waits_are_told_where_they_were_spent():
+    finding = only(run(moved({(1, 1): 6, (1, 0): 3})), "runqueue.wait")
+    assert finding.subject == "CPU 1" and finding.what.startswith("CPU 1: ")
+    assert "ended on CPUs 0-1" in finding.what
+    assert "The long waits were spent on CPU 1; tasks that were moved ran on CPU 0 at last." in finding.who
+    finding = only(run(moved({(1, 1): 6, (0, 0): 3, (0, 1): 1})), "runqueue.wait")
+    assert finding.subject == "CPU 1"
+    assert "on CPU 1 for 60 % of their time, for the rest on CPU 0; tasks that were moved ran on CPU 1" in finding.who
+    finding = only(run(moved({(1, 1): 6, (4, 4): 5, (5, 5): 4})), "runqueue.wait")
+    assert (
+        finding.subject == "CPUs 1,4-5" and "on CPU 1 for 40 % of their time, for the rest on CPUs 4-5." in finding.who
+    )
+
+
+@pytest.mark.parametrize("source", [Source(), Source(pid=900)])
+def test_foreshock_is_never_just_a_hog(source):
+    own = {"holder_comm": b"foreshock"} if not source.pid else {"holder_comm": b"python3", "holder_tgid": 900}
+    how = own | filled(80 * MS, 0.9)
+    finding = only(judged(waiting(**how)(Node()), source=source), "runqueue.wait")
+    assert finding.values["cause"] == "own"
+    assert "foreshock itself[60] held the CPU for 90 % of the worst waits: that is its own cost." in finding.who
+    assert "--interval" in finding.next and "pin" not in finding.next
+
+
+@pytest.mark.parametrize(
+    ("prio", "said"), [(49, "real-time, priority 50"), (-1, "deadline task"), (120, ""), (255, "")]
+)
+def test_a_real_time_holder_is_called_one(prio, said):
+    node, dtype = Node(), np.dtype([*WORST_WAIT.descr, ("holder_prio", "i4")])
+    row = {"cpu": 3, "waited_cpu": 3, "pid": 50, "comm": b"victim", "holder_pid": 60, "holder_comm": b"other"}
+    rows = rows_of(dtype, row | filled(80 * MS, 0.9) | {"holder_prio": prio})
+    windows = [one for one in node.interval(waits={3: [80 * MS] * 30}) if one.table != "worst"]
+    verdict = judged([*windows, Window("runqueue", "worst", windows[0].start_ns, node.now, rows)])
+    finding = only(verdict, "runqueue.wait")
+    assert f"other[60] ({said}) held" in finding.who if said else "other[60] held" in finding.who
+    assert ("chrt" in finding.next) == bool(said)
+
+
+def test_a_late_softirq_names_vector_source_and_holder():
+    finding = only(run(hog_interval), "softirq.delay")
+    assert finding.what.startswith("CPU 1: NET_RX softirqs started late")
+    assert "Polled on CPU 1: eth0 (NAPI 8194) 100 %." in finding.who and "hog[1234]" in finding.who
+
+
+def test_a_softirq_late_on_an_idle_cpu_was_not_throttled():
+    row = {"kind": 1, "duration_ns": 40 * MS, "cpu": 1, "vector": NET_RX, "pid": 0}
+    finding = only(run(lambda node: node.interval(late={(1, NET_RX): [40 * MS]}, late_events=[row])), "softirq.delay")
+    assert "idle for 100 %" in finding.who and "throttled" not in finding.who + finding.next
+
+
+def test_a_gap_between_polls_names_who_kept_the_cpu():
+    node = Node()
+    keys = [("cpu", "u4"), ("device", "S16"), ("napi_id", "u4"), ("budget", "u4")]
+    rows = histogram(keys, {(1, b"eth0", 8194, 64): [90 * MS]}, polls=2000, work=9400, full=4)
+    windows = [one for one in hog_interval(node) if one.probe != "napi"]
+    verdict = judged([*windows, Window("napi", "poll", windows[0].start_ns, node.now, rows)])
+    assert "hog[1234]" in only(verdict, "napi.gap").who
+
+
+def test_a_filtered_run_compares_no_tasks_with_all_cpus():
+    source = Source(filters=(("pid", "50"),))
+    node = Node()
+    windows = [*waiting(**filled(80 * MS, 0.9))(node)]
+    busy = node.interval(busy={3: (0.98, 0.01, 0.005)}, only=["cpustate"])
+    verdict = judged([one for one in windows if one.probe == "runqueue"], busy, source=source)
+    assert "other[60]" not in only(verdict, "cpu.saturated").who
+    assert "hard interrupts: can't be limited to a process (pid 50)" in verdict.missing
+
+
+def test_a_probe_that_could_not_start_is_why_its_question_is_open():
+    source = Source(refused=(("napi", "no tracepoint"),))
+    verdict = judged(Node().interval(only=["netdev"]), source=source)
+    assert "whether network polling keeps up: napi could not start: no tracepoint" in verdict.missing
+
+
+def test_quotes_in_names_cannot_end_the_quotation():
+    finding = only(run(waiting(**filled(80 * MS, 0.9), holder_comm=b'a" b\\')), "runqueue.wait")
+    assert '"a\\" b\\\\"[60]' in finding.who

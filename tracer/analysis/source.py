@@ -71,8 +71,8 @@ class Source:
         return comm == "foreshock" or (self.pid > 0 and self.pid in pids)
 
     def task(self, comm: str, pid: int, tgid: int = 0) -> str:
-        """Return how a task is called, and whether it is foreshock itself."""
-        return f"{task(comm, pid)}{' (foreshock itself)' if self.is_own(comm, pid, tgid) else ''}"
+        """Return how a task is called; foreshock's own say so."""
+        return f"foreshock itself[{pid}]" if self.is_own(comm, pid, tgid) else task(comm, pid)
 
 
 class _Map:

@@ -10,7 +10,7 @@ from tracer.analysis.rules.cpu import cpu_time
 from tracer.analysis.rules.devices import network_devices, rdma_ports
 from tracer.analysis.rules.hardirq import hard_interrupts
 from tracer.analysis.rules.napi import napi_polls
-from tracer.analysis.rules.quality import intervals, losses, own_use
+from tracer.analysis.rules.quality import intervals, losses, own_use, unseen
 from tracer.analysis.rules.runqueue import run_queue
 from tracer.analysis.rules.softirq import softirq_delay, softirq_run
 from tracer.analysis.rules.stalls import stalls, watchdog_feed
@@ -31,6 +31,7 @@ RULES: tuple[Callable[[Summary], Outcome], ...] = (
     network_devices,
     rdma_ports,
     losses,
+    unseen,
     intervals,
     own_use,
 )

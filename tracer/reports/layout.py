@@ -34,7 +34,8 @@ class Style:
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column, ``width`` cells at least. ``flexible`` ones give way in a narrow table, down to ``least``.
+    """A table's column, ``width`` cells at least. ``flexible`` ones give way in a narrow table, down to ``least``, and
+    lose the end of long cells, or their beginning where the ``tail`` tells more.
 
     Where that is not enough, columns are left out, those of the highest ``rank`` first; 0 stays. Neighbours of one
     ``group`` share a line above their titles.
@@ -47,6 +48,7 @@ class Column:
     width: int = 0
     rank: int = 0
     group: str = ""
+    tail: bool = False
 
 
 def wrap(text: str, width: int, first: str = "", indent: str = "") -> list[str]:
@@ -93,10 +95,18 @@ def table(
     titles = [[column.title for column in columns], *([row[place] for place in kept] for row in cells)]
     lines = [style(clip((indent + _groups(columns, widths, gap)).rstrip(), width), "dim")] if _grouped(columns) else []
     for number, row in enumerate(titles):
-        parts = (pad(clip(cell, w), w, right=c.right) for cell, c, w in zip(row, columns, widths, strict=True))
+        parts = (pad(_cut(cell, w, c), w, right=c.right) for cell, c, w in zip(row, columns, widths, strict=True))
         line = clip((indent + gap.join(parts)).rstrip(), width)
         lines.append(line if number else style(line, "dim"))
     return lines
+
+
+def _cut(cell: str, width: int, column: Column) -> str:
+    if not column.tail or display_width(cell) <= width:
+        return clip(cell, width)
+    while display_width(cell) >= width:
+        cell = cell[1:]
+    return f"…{cell}"
 
 
 def _kept(columns: Sequence[Column], widths: Sequence[int], room: int, gap: int) -> list[int]:

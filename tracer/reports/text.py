@@ -43,6 +43,8 @@ def render(
     if warning:
         lines += [style(line, "bold", "yellow") for line in wrap(f"WARNING: {warning}", width, "", "  ")]
     lines += ["", *_verdict(verdict, source, width, style)]
+    if not summary.intervals.count:
+        return lines
     for make in SECTIONS:
         lines += _section(make(summary, source), width, style)
     lines += ["", *wrap(_losses(summary), width, "LOSSES  ", "        ")]
@@ -58,9 +60,10 @@ def _heading(summary: Summary, source: Source, title: str, width: int, style: St
     first = style(clip(printable(" · ".join(filter(None, parts))), width), "bold")
     if not seen.count:
         return [first]
+    typical_ns = min(seen.typical_ns, seen.ns)  # the only one may have ended early
     start, end = source.unix_ns(seen.start_ns), source.unix_ns(seen.end_ns)
     when = [f"{moment(start)} to {moment(end)}" if start == start else "wall-clock time unknown", duration(seen.ns)]
-    when += [f"{many(seen.count, 'interval')} of {duration(seen.typical_ns)}"]
+    when += [f"{many(seen.count, 'interval')} of {duration(typical_ns)}"]
     return [first, *wrap(" · ".join(when), width)]
 
 
@@ -78,10 +81,19 @@ def _verdict(verdict: Verdict, source: Source, width: int, style: Style) -> list
         rows = [(one.question, one.measured, one.limit) for one in verdict.normal]
         columns = [Column("Asked", False), Column("found", False, True), Column("normal", False, True)]
         lines += ["", style("Within normal:", "bold"), *table(columns, rows, width, style)]
-    if missing := [*verdict.missing, *_not_traced(verdict, source)]:
+    if missing := [*_by_reason(verdict.missing), *_not_traced(verdict, source)]:
         lines += ["", style("Not seen:", "bold")]
         lines += [line for one in missing for line in wrap(one, width, "  - ", "    ")]
     return lines
+
+
+def _by_reason(missing: Sequence[str]) -> list[str]:
+    """Questions that were left open for the same reason share a line."""
+    questions: dict[str, list[str]] = {}
+    for sentence in missing:
+        question, _, reason = sentence.partition(": ")
+        questions.setdefault(reason, []).append(question)
+    return [f"{', '.join(asked)}: {reason}" for reason, asked in questions.items()]
 
 
 def _not_traced(verdict: Verdict, source: Source) -> list[str]:

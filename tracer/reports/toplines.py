@@ -47,7 +47,8 @@ def verdict(state: TopState, width: int, style: Style, most: int, *, brief: bool
     if len(lines) > most:
         lines = [*lines[: most - 1], clip(f"{lines[most - 1]} …", width)]
     if others and not brief:
-        lines.append(clip(printable(f"   and {len(others)} more: {', '.join(others)}"), width))
+        more = f"and {len(others)} more: " if things else ""
+        lines.append(clip(printable(f"   {more}{', '.join(others)}"), width))
     return [style(line, *names) for line in lines]
 
 

@@ -60,8 +60,7 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
     if not full:
         return []
     worst = max(full, key=lambda one: one.busy)
-    where = cpu_list(one.cpu for one in full)
-    all_of_them = f"all {len(cpus)} CPUs" if len(full) == len(cpus) > 1 else where
+    where = f"all {len(cpus)} CPUs" if len(full) == len(cpus) > 1 else cpu_list(one.cpu for one in full)
     return [
         Finding(
             rule="cpu.saturated",
@@ -69,8 +68,8 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
             severity=Severity.NOTE,
             subject=where,
             what=(
-                f"{where}: {'on ' + all_of_them + ' ' if all_of_them != where else ''}no idle time is left "
-                f"({percent(worst.busy)} busy; said above {percent(thresholds.CPU_BUSY)})."
+                f"{where}: no idle time is left ({percent(worst.busy)} busy; said above "
+                f"{percent(thresholds.CPU_BUSY)})."
             ),
             who=_by_whom(worst.cpu, summary),
             next="harmless alone; together with long waits the job has too few CPUs",

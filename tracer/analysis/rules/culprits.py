@@ -96,8 +96,8 @@ def _actor(held: Held, what: str) -> str:
     match held.cause:
         case "own":
             return (
-                f"foreshock itself, {name}, held the CPU for {percent(share)} of the worst {what}: "
-                "that is its own cost."
+                f"foreshock itself[{holder.pid}] held the CPU for {percent(share)} of the worst {what}: that is its "
+                "own cost."
             )
         case "hog":
             special = held.special.get(holder.pid, "")
@@ -110,7 +110,7 @@ def _actor(held: Held, what: str) -> str:
             )
         case "several":
             ranked = [
-                (f"{task(one.comm, one.pid)}{' (foreshock itself)' if one.own else ''}", held.share(ns))
+                (f"foreshock itself[{one.pid}]" if one.own else task(one.comm, one.pid), held.share(ns))
                 for one, ns in list(held.holders.items())[:3]
             ]
             names = ", ".join(f"{one} {percent(part)}" for one, part in ranked)

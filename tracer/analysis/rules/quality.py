@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tracer.analysis import thresholds
 from tracer.analysis.cost import own_cost
@@ -12,50 +12,42 @@ from tracer.analysis.losses import missed
 from tracer.analysis.summary import Summary
 from tracer.units import count, duration, many, percent
 
-__all__ = ["intervals", "losses", "own_use"]
+__all__ = ["intervals", "losses", "own_use", "unseen"]
 
 
 def losses(summary: Summary) -> Outcome:
-    """Judge each probe's losses against what it counted, and what the kernel showed to no program: one caveat."""
+    """Judge each probe's losses against what it counted."""
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     shares = {probe: _share(summary, probe) for probe in sorted(summary.losses.measured)}
-    lost = {probe: missed(probe, summary.losses.reasons[probe]) for probe in shares}
+    lost = {probe: _lost(summary, probe) for probe in shares}
     totals = {probe: sum(reasons.values()) for probe, reasons in lost.items()}
-    over = {
-        probe: (shares[probe], thresholds.LOSSES)
-        for probe in shares
-        if shares[probe] > thresholds.LOSSES and totals[probe] >= thresholds.LOSSES_LEAST
-    }
-    made, unseen = _switches(summary)
-    if unseen > thresholds.UNSEEN * made and unseen >= thresholds.LOSSES_LEAST:
-        over["cpustate"] = (unseen / made, thresholds.UNSEEN)
+    enough = [probe for probe in shares if totals[probe] >= thresholds.LOSSES_LEAST]
+    over = [probe for probe in enough if shares[probe] > thresholds.LOSSES]
     allowed = f"< {percent(thresholds.LOSSES)} or {thresholds.LOSSES_LEAST} events"
     if not over:
-        return outcome([], "lost events", _measured(shares, totals), allowed)
-    told = [f"{probe} {percent(share)} ({_told(lost[probe])})" for probe, (share, _) in over.items()]
-    counted = f"; the kernel made {count(made)} context switches" if "cpustate" in over else ""
-    worst, (share, limit) = max(over.items(), key=lambda item: item[1][0] / item[1][1])
+        return outcome([], "lost events", _measured([shares[probe] for probe in enough], totals), allowed)
+    told = [f"{probe} {percent(shares[probe])} ({_told(lost[probe])})" for probe in over]
+    worst = max(over, key=lambda probe: shares[probe])
     finding = Finding(
         rule="quality.losses",
         topic="lost events",
         severity=Severity.NOTE,
         subject=worst,
-        what=f"Events are missing: {', '.join(told)}{counted} (normal: {allowed}).",
+        what=f"Events are missing: {', '.join(told)} (normal: {allowed}).",
         who="The numbers of these probes are lower bounds.",
         next="docs/reading.md says what each reason means",
         anchor="losses",
-        value=share,
-        threshold=limit,
+        value=shares[worst],
+        threshold=thresholds.LOSSES,
         unit="1",
-        values={probe: {"share": over[probe][0], **lost[probe]} for probe in over},
+        values={probe: {"share": shares[probe], **lost[probe]} for probe in over},
     )
     return Outcome(findings=(finding,))
 
 
-def _measured(shares: Mapping[str, float], totals: Mapping[str, int]) -> str:
+def _measured(judged: Sequence[float], totals: Mapping[str, int]) -> str:
     """The largest share of the probes that are judged; where only few events are missing, how many at most."""
-    judged = [share for probe, share in shares.items() if totals[probe] >= thresholds.LOSSES_LEAST]
     few = max(totals.values())
     if judged:
         return f"{percent(max(judged))} of a probe's events"
@@ -66,11 +58,23 @@ def _told(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {count(number)}" for reason, number in reasons.items())
 
 
-def _switches(summary: Summary) -> tuple[int, int]:
-    """Return how many context switches the kernel counted, 0 if that is not known, and how many no program saw."""
+def unseen(summary: Summary) -> Outcome:
+    """Judge whether the kernel showed the programs what it did: its own count of context switches against theirs."""
     table = summary.table("cpustate", "check")
     made = [int(group.gauges["made"]) for group in table.groups().values() if "made" in group.gauges] if table else []
-    return (made[0], summary.losses.reasons.get("cpustate", {}).get("unseen", 0)) if made else (0, 0)
+    if not made:
+        return missing("whether the kernel shows every context switch: its own count was not recorded")
+    lost = summary.losses.reasons.get("cpustate", {}).get("unseen", 0)
+    share = lost / max(made[0], 1)
+    if share <= thresholds.UNSEEN or lost < thresholds.LOSSES_LEAST:
+        few = percent(share) if share <= thresholds.UNSEEN else f"{count(lost)} of {count(made[0])}"
+        allowed = f"under {percent(thresholds.UNSEEN)} or {thresholds.LOSSES_LEAST}"
+        return outcome([], "switches not shown", few, allowed)
+    what = (
+        f"The kernel showed {count(lost)} of {count(made[0])} context switches to no program ({percent(share)}; "
+        f"normal: under {percent(thresholds.UNSEEN)})."
+    )
+    return Outcome(findings=(_data("unseen", what, "Counts of all kernel probes are lower bounds.", share),))
 
 
 def intervals(summary: Summary) -> Outcome:
@@ -148,6 +152,12 @@ def own_use(summary: Summary) -> Outcome:
     return Outcome(findings=(finding,))
 
 
+def _lost(summary: Summary, probe: str) -> dict[str, int]:
+    reasons = missed(probe, summary.losses.reasons[probe])
+    # Switches that no program saw are judged apart, against the kernel's own count.
+    return {reason: number for reason, number in reasons.items() if (probe, reason) != ("cpustate", "unseen")}
+
+
 def _counted(summary: Summary, probe: str) -> int:
     """Return how many of the events that ``probe`` may lose it counted: polls not gaps, delays not runs."""
     if probe == "napi" and (polls := summary.table("napi", "poll")):
@@ -159,7 +169,7 @@ def _counted(summary: Summary, probe: str) -> int:
 
 def _share(summary: Summary, probe: str) -> float:
     """Return the share of its events that a probe lost; 0 for probes without events, such as polled counters."""
-    lost, counted = sum(missed(probe, summary.losses.reasons[probe]).values()), _counted(summary, probe)
+    lost, counted = sum(_lost(summary, probe).values()), _counted(summary, probe)
     return lost / (counted + lost) if counted else 0.0
 
 

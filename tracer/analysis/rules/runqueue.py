@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tracer import histogram
 from tracer.analysis import thresholds
 from tracer.analysis.blame import MAIN_SHARE, Held
@@ -39,12 +41,10 @@ def run_queue(summary: Summary) -> Outcome:
 def _measured_p99(cpus: dict[int, Statistics]) -> str:
     """The largest p99 of those that are judged, by the limit that applies to each."""
     judged = [one.p99_ns for one in cpus.values() if one.count >= thresholds.LEAST_SAMPLES]
-    if not judged:
-        return "too few for a p99"
-    p99_ns = max(judged)
+    p99_ns = max(judged, default=math.nan)
     # Beyond the limit is who lies there with the whole bucket.
     limit = thresholds.RUNQUEUE_P99_NS
-    return f"p99 {duration(p99_ns)}" if p99_ns <= limit else f"p99 about {duration(limit)}"
+    return f"p99 about {duration(limit)}" if p99_ns > limit else f"p99 {duration(p99_ns)}"
 
 
 def _stands_out(one: Statistics) -> bool:
@@ -121,7 +121,7 @@ def _subject(members: list[int], places: dict[int, float]) -> str:
 
 def _elsewhere(members: list[int], places: dict[int, float], summary: Summary) -> str:
     """Say where they waited and where they ran, unless that is one CPU."""
-    if not places or list(places) == members:
+    if not places or ([*places] == members and len(members) == 1):
         return ""
     most, *others = places
     said = f"The long waits were spent on CPU {most}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
@@ -47,8 +49,7 @@ def softirq_delay(summary: Summary) -> Outcome:
 def _measured_delay(everyone: list[Statistics]) -> str:
     """The largest p99 of those that are judged, and the worst of all."""
     judged = [one.p99_ns for one in everyone if one.count >= thresholds.LEAST_SAMPLES]
-    p99 = f"p99 {duration(max(judged))}" if judged else "too few for a p99"
-    return f"{p99}, worst {at_most(max(one.max_ns for one in everyone))}"
+    return f"p99 {duration(max(judged, default=math.nan))}, worst {at_most(max(one.max_ns for one in everyone))}"
 
 
 def softirq_run(summary: Summary) -> Outcome:

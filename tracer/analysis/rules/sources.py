@@ -30,7 +30,7 @@ def _polled(summary: Summary, cpu: int) -> str:
         name = f"{quoted(text(device))} (NAPI {napi})" if napi else quoted(text(device))
         polls[name] = polls.get(name, 0) + group.sums["polls"]
     shown = _largest(polls)
-    return f"CPU {cpu} polls {shown} of its polls." if shown else ""
+    return f"Polled on CPU {cpu}: {shown}." if shown else ""
 
 
 def _lines(summary: Summary, cpu: int) -> str:
@@ -43,7 +43,7 @@ def _lines(summary: Summary, cpu: int) -> str:
             if not is_irq_vector(int(irq))
         }
     )
-    return f"Device interrupts on CPU {cpu}: {shown} of them." if shown else ""
+    return f"Device interrupts on CPU {cpu}: {shown}." if shown else ""
 
 
 def _largest(counts: dict[str, int]) -> str:

@@ -23,5 +23,5 @@ def _reason(probe: str, summary: Summary) -> str:
     # Imported probes read their layouts: only where a filter makes that necessary.
     for name, value in source.task_filters:
         if name not in all_probes()[probe].filters:
-            return f"{probe} can't be limited to {_LIMITS[name]}, and {name} {value} was asked for"
+            return f"can't be limited to {_LIMITS[name]} ({name} {value})"
     return f"{probe} was not recorded"

@@ -37,7 +37,7 @@ def polling(summary: Summary, source: Source) -> Section | None:
         rows.append([name, str(cpu), *load, count(group.statistics.count), *quantiles(group.statistics)])
     gaps = [replace(column, group="gap after a full poll") for column in (Column("gaps", rank=4), *QUANTILES)]
     columns = [
-        Column("device", right=False, flexible=True, least=12),
+        Column("device", right=False, flexible=True, least=16),
         *(Column("CPU"), Column("polls"), Column("packets"), Column("full"), *gaps),
     ]
     title = "NETWORK POLLING  packets per poll, share of full polls"

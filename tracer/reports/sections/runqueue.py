@@ -49,7 +49,7 @@ def cgroups(summary: Summary, source: Source) -> Section | None:
         if one.count:
             sums = [duration(one.sum_ns), count(group.sums["preempted"])]
             rows.append([text(cgroup), count(one.count), *quantiles(one), *sums])
-    columns = [Column("cgroup", right=False, flexible=True, least=16), Column("waits"), *QUANTILES]
+    columns = [Column("cgroup", right=False, flexible=True, least=16, tail=True), Column("waits"), *QUANTILES]
     columns += [Column("total"), Column("preempted", rank=4)]
     title = f"RUN QUEUE BY CGROUP{of_filter(source)}"
     return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "other cgroups")) if rows else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Frame
+from tracer.analysis.stacks import Frame, HeavyStack
 from tracer.analysis.summary import Summary
 from tracer.reports.escape import printable
 from tracer.reports.layout import Column
@@ -15,33 +15,44 @@ from tracer.units import clip, count, display_width, duration, percent
 __all__ = ["folded", "off_cpu", "on_cpu"]
 
 _KERNEL = "_[k]"  # as flame graphs mark them
+_SCHEDULER = ("schedule", "__schedule")
 
 
 def on_cpu(summary: Summary, source: Source) -> Section | None:
     """The stacks that most samples hit."""
-    return _heaviest(
-        "oncpu",
-        "ON-CPU STACKS  samples of CPUs, outermost function first, _[k]: kernel",
-        "samples",
-        summary,
-        source,
-    )
+    title = "ON-CPU STACKS  samples of CPUs, outermost function first, _[k]: kernel"
+    heavy = _heaviest(summary, "oncpu")
+    return _section(title, Column("samples"), [count(one.weight) for one in heavy], heavy, source)
 
 
 def off_cpu(summary: Summary, source: Source) -> Section | None:
     """The stacks in which tasks spent most time off the CPU."""
-    return _heaviest("offcpu", "OFF-CPU STACKS  time in which tasks were blocked or asleep", "time", summary, source)
+    title = "OFF-CPU STACKS  time in which tasks were blocked or asleep"
+    heavy = _heaviest(summary, "offcpu")
+    return _section(title, Column("time"), [duration(one.weight) for one in heavy], heavy, source)
 
 
-def _heaviest(probe: str, title: str, weight: str, summary: Summary, source: Source) -> Section | None:
-    stacks = summary.stacks.get(probe)
-    heavy = stacks.heaviest(ROWS) if stacks else []
-    if not heavy:
-        return None
-    shown = duration if weight == "time" else count
-    rows = [[shown(one.weight), percent(one.share), source.task(one.comm, one.tid, one.pid)] for one in heavy]
-    columns = [Column(weight), Column("share"), Column("task", right=False, flexible=True)]
-    return Section(f"{title}{of_filter(source)}", columns, rows, stacks=[one.frames for one in heavy])
+def _heaviest(summary: Summary, probe: str) -> list[HeavyStack]:
+    return summary.stacks[probe].heaviest(ROWS) if probe in summary.stacks else []
+
+
+def _section(
+    title: str, weight: Column, weights: Sequence[str], heavy: Sequence[HeavyStack], source: Source
+) -> Section | None:
+    rows = [
+        [cell, percent(one.share), source.task(one.comm, one.tid, one.pid)]
+        for cell, one in zip(weights, heavy, strict=True)
+    ]
+    columns = [weight, Column("share"), Column("task", right=False, flexible=True)]
+    stacks = [_telling(one.frames) for one in heavy]
+    return Section(f"{title}{of_filter(source)}", columns, rows, stacks=stacks) if rows else None
+
+
+def _telling(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Leave out what every blocked task ends in: the scheduler itself."""
+    while len(frames) > 1 and frames[-1].kernel and frames[-1].symbol in _SCHEDULER:
+        frames = frames[:-1]
+    return frames
 
 
 def folded(frames: Sequence[Frame], width: int = 0) -> str:
