@@ -6,6 +6,7 @@ __all__ = [
     "ForeshockError",
     "UsageError",
     "UnavailableError",
+    "NotAllowedError",
     "ProbeUnavailableError",
     "RecordingError",
     "OutputError",
@@ -37,6 +38,10 @@ class UnavailableError(ForeshockError):
     """This node can't do it: not root, no BTF, no bcc, locked down."""
 
     exit_code = 3
+
+
+class NotAllowedError(UnavailableError):
+    """This user may not do it, root may: the hint says what else would do."""
 
 
 class ProbeUnavailableError(UnavailableError):

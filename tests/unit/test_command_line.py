@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
 
 import click
+import numpy as np
 import pytest
 
 import tracer.commands
 from tracer.commands import GROUPS, main, verbs
-from tracer.errors import RecordingError
+from tracer.commands._progress import Progress
+from tracer.errors import NotAllowedError, RecordingError, UnavailableError
+from tracer.kernel.interpreter import find_interpreter
+from tracer.window import Window
 
 
 def foreshock(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -110,6 +115,53 @@ def test_a_full_disk_is_an_error_not_a_bug():
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 5
     assert done.stderr == "foreshock: error: can't write the output: No space left on device\n"
+
+
+def test_a_closed_output_is_an_error_with_its_exit_code():
+    done = foreshock("--help", preexec_fn=lambda: os.close(1))
+    assert done.returncode == 5
+    assert done.stderr == "foreshock: error: can't write the output: standard output is closed\n"
+
+
+def test_who_may_not_trace_is_told_the_whole_command_again(verb, capsys, monkeypatch):
+    verb(raising(NotAllowedError("not root.", hint="or so")))
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/env", "record", "-o", "a b.fsk"])
+    assert run("shake") == UnavailableError.exit_code
+    assert capsys.readouterr().err.endswith("hint: sudo /usr/bin/env record -o 'a b.fsk'; or so\n")
+    monkeypatch.setattr(sys, "argv", ["/nowhere/__main__.py", "top"])
+    run("shake")
+    assert f"hint: sudo {sys.executable} -m tracer top; or so\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("program", ["/bin/true", "/usr/bin/true", "/nonexistent"])
+def test_a_chosen_python_that_is_none_is_named(program, monkeypatch):
+    monkeypatch.setenv("FORESHOCK_PYTHON", program)
+    find_interpreter.cache_clear()
+    with pytest.raises(UnavailableError, match=f"^FORESHOCK_PYTHON={program} is no Python that has bcc"):
+        find_interpreter()
+    find_interpreter.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cpus", ""], "the list is empty"),
+        (["--cpus", " "], "the list is empty"),
+        (["--for", "1ms"], "too short: 10ms"),
+    ],
+)
+def test_values_that_mean_nothing_are_refused(arguments, said, capsys):
+    assert run("record", *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_progress_counts_what_is_missing_since_the_start(capsys):
+    progress = Progress(enabled=True)
+    progress._line = True
+    for losses in ({"collided": 1, "suppressed": 700}, {}, {"collided": 4}):
+        progress.interval([Window("runqueue", "wait", 1, 2, np.zeros(0, [("cpu", "u4")]), losses)], None)
+    said = [part.partition("Ctrl-C ends it")[2].strip() for part in capsys.readouterr().err.split("recording:")[1:]]
+    assert said == ["; 1 event not seen so far", "; 1 event not seen so far", "; 5 events not seen so far"]
 
 
 def test_a_reader_that_leaves_is_no_failure():

@@ -36,7 +36,7 @@ def test_without_bcc_it_says_so_and_shows_the_sample(tmp_path):
     assert done.returncode == 0
     assert is_shown(done.stdout)
     (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("foreshock: ")]
-    reason = "bcc is not installed for /nonexistent" if os.geteuid() == 0 else "this needs root"
+    reason = "FORESHOCK_PYTHON=/nonexistent is no Python that has bcc" if os.geteuid() == 0 else "this needs root"
     assert sentence.startswith(f"foreshock: can't trace here: {reason}")
     assert list(tmp_path.iterdir()) == []
 

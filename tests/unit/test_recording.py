@@ -202,8 +202,9 @@ def test_an_error_leaves_the_recording_without_its_end_and_an_interrupt_closes_i
 def test_mode_and_overwriting(path: Path, tmp_path: Path) -> None:
     write_sample(path, 1)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(OutputError, match="exists"):
+    with pytest.raises(OutputError, match="exists") as refused:
         RecordingWriter(path, HEADER)
+    assert "--overwrite" in refused.value.hint
     assert len(read_recording(path).intervals) == 1
     with RecordingReader(path) as old, RecordingWriter(path, HEADER, overwrite=True):
         assert len(list(old)) == 1

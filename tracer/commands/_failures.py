@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from tracer.errors import ForeshockError, OutputError, UsageError
+from tracer.errors import ForeshockError, NotAllowedError, OutputError, UsageError
 
 __all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "failures"]
 
@@ -20,7 +21,8 @@ BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+# EBADF: standard output was closed when we began.
+_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
 @contextmanager
@@ -45,6 +47,9 @@ def _fail(error: BaseException) -> NoReturn:
 
 def _report(error: BaseException) -> int:
     match error:
+        case NotAllowedError():
+            _say("error", error.message, f"sudo {_command()}; {error.hint}")
+            return error.exit_code
         case ForeshockError():
             _say("error", error.message, error.hint)
             return error.exit_code
@@ -66,7 +71,8 @@ def _report(error: BaseException) -> int:
             return BROKEN_PIPE
         case OSError() if error.errno in _OUTPUT_FAILED and error.filename is None:
             _drop_output()
-            _say("error", f"can't write the output: {error.strerror}")
+            why = "standard output is closed" if error.errno == errno.EBADF else error.strerror
+            _say("error", f"can't write the output: {why}")
             return OutputError.exit_code
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     _say("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
@@ -80,6 +86,12 @@ def _say(kind: str, message: str = "", hint: str = "") -> None:
     click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
     if hint:
         click.echo(f"hint: {printable(hint)}", err=True)
+
+
+def _command() -> str:
+    """What the user typed, for a shell. sudo looks for commands in folders of its own: the program's path is given."""
+    program = [sys.argv[0]] if os.access(sys.argv[0], os.X_OK) else [sys.executable, "-m", "tracer"]
+    return shlex.join([*program, *sys.argv[1:]])
 
 
 def _one_line(message: str) -> str:

@@ -47,7 +47,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         return f"{self._shortest_ns // _UNITS['ms']}ms to {longest}"
 
 
-DURATION = _Duration()
+DURATION = _Duration(10 * _UNITS["ms"])  # attaching takes longer than less
 #: Collecting takes a few milliseconds: shorter windows would show foreshock itself. The kernel side hands idle rows of
 #: interrupts and NAPIs on after 69 s (HARDIRQ_IDLE_NS, NAPI_IDLE_NS): longer ones would mix two of them in one row.
 _INTERVAL = _Duration(
@@ -57,10 +57,16 @@ _INTERVAL = _Duration(
 )
 
 
+def _cpu_list(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip():
+        raise click.BadParameter("the list is empty: say for example 0-3,8, or leave the option out", ctx, param)
+    return value
+
+
 def tracing_options(command: _Command) -> _Command:
     """Add what to trace: probes, depth, interval, filters."""
     for option in (
-        click.option("--cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8."),
+        click.option("--cpus", metavar="LIST", callback=_cpu_list, help="Only these CPUs, for example 0-3,8."),
         click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
         click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
         click.option(

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 import click
 
+from tracer.analysis.losses import missed
 from tracer.reports.escape import printable
+from tracer.units import many
 from tracer.window import Window
 
 __all__ = ["Progress"]
@@ -23,6 +25,7 @@ class Progress:
         self._line = enabled and sys.stderr.isatty()
         self._shown = False
         self._began_ns = 0  # of the first window: attaching does not count
+        self._lost = 0
 
     def say(self, text: str) -> None:
         """Replace the line."""
@@ -42,8 +45,8 @@ class Progress:
         self._began_ns = min(self._began_ns or now_ns, *(window.start_ns for window in windows))
         seconds = (now_ns - self._began_ns) / 1e9
         total = f" of {duration_ns / 1e9:g} s" if duration_ns else "; Ctrl-C ends it"
-        lost = sum(sum(window.losses.values()) for window in windows)
-        losses = f"; {lost} lost in this interval" if lost else ""
+        self._lost += sum(sum(missed(window.probe, window.losses).values()) for window in windows)
+        losses = f"; {many(self._lost, 'event')} not seen so far" if self._lost else ""
         self.say(f"recording: {seconds:.0f} s{total}{losses}")
 
     def end(self) -> None:

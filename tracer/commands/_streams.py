@@ -1,24 +1,35 @@
-"""Started without standard streams (by a daemon, with ``>&-``), have them lead nowhere."""
+"""Started without standard streams (by a daemon, with ``>&-``), have their numbers taken all the same."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
-__all__ = ["hold_streams"]
+__all__ = ["hold_streams", "output_closed"]
 
 
 def hold_streams() -> None:
     """Open what is closed of descriptors 0 to 2: else the next file opened would be taken for a standard stream.
 
-    ``sys.stdin`` stays None then, so that reading from it is an error instead of an empty input.
+    ``sys.stdin`` stays None then, so that reading from it is an error instead of an empty input. Writing to standard
+    output is one too: a result that goes nowhere is not done. Messages may be lost.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)  # the lowest free number is this one
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
+def output_closed() -> bool:
+    """Return whether nothing can be written to standard output, because it was closed when we began."""
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except OSError as error:
+        return error.errno == errno.EBADF
+    return False

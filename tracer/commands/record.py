@@ -12,6 +12,7 @@ import click
 from tracer.commands._early import start_early
 from tracer.commands._options import DURATION, tracing_options
 from tracer.commands._stopping import stopping
+from tracer.commands._streams import output_closed
 from tracer.errors import UsageError
 
 GROUP = "Investigate"
@@ -67,7 +68,7 @@ def record(
                     writer.write(windows)
                     progress.interval(windows, duration)
         progress.end()
-    if not quiet:
+    if not quiet and not output_closed():
         from tracer.commands.summary import print_summary
 
         code = print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)

@@ -24,8 +24,9 @@ def find_interpreter() -> str:
     for candidate in candidates:
         if os.access(candidate, os.X_OK) and _has_bcc(candidate):
             return candidate
-    where = f"{chosen} (FORESHOCK_PYTHON)" if chosen else "the system's Python"
-    raise UnavailableError(f"bcc is not installed for {where}.", hint=_HINT)
+    if chosen:
+        raise UnavailableError(f"FORESHOCK_PYTHON={chosen} is no Python that has bcc.", hint=_HINT)
+    raise UnavailableError("bcc is not installed for the system's Python.", hint=_HINT)
 
 
 def _has_bcc(interpreter: str) -> bool:
@@ -36,10 +37,13 @@ def _has_bcc(interpreter: str) -> bool:
         f"/usr/lib/{version}/site-packages",
         f"/usr/lib64/{version}/site-packages",
     )
-    if interpreter.startswith("/usr/bin/") and any(os.path.isfile(f"{folder}/bcc/table.py") for folder in folders):
+    ours = interpreter.startswith("/usr/bin/python")
+    if ours and any(os.path.isfile(f"{folder}/bcc/table.py") for folder in folders):
         return True
-    look = "import importlib.util as u, sys; sys.exit(not (u.find_spec('bcc') and u.find_spec('bcc.table')))"
+    look = "import importlib.util as u; print(u.find_spec('bcc') and u.find_spec('bcc.table') and 'found')"
     try:
-        return subprocess.run([interpreter, "-I", "-c", look], capture_output=True, timeout=20).returncode == 0
+        # Its word counts, not its status: /bin/true is no Python.
+        answer = subprocess.run([interpreter, "-I", "-c", look], capture_output=True, timeout=20).stdout
+        return answer.strip() == b"found"
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from tracer import histogram
-from tracer.errors import ProbeUnavailableError, UnavailableError
+from tracer.errors import NotAllowedError, ProbeUnavailableError
 from tracer.kernel import privilege, sources
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.job import RING_PAGES, SENTINEL_RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
@@ -138,7 +138,7 @@ class Session:
         self.close()
 
 
-_BE_ROOT = "run it with sudo; in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
+_IN_CONTAINERS = "in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
 
 
 def attach(probes: Sequence[Probe], options: Options) -> Session:
@@ -158,7 +158,7 @@ def _attach_all(probes: Sequence[Probe], options: Options) -> Session:
     if not in_kernel:
         return Session(probes, options, Loaded())
     if not privilege.may_trace():
-        raise UnavailableError("not allowed to trace: not root.", hint=_BE_ROOT)
+        raise NotAllowedError("not allowed to trace: not root.", hint=_IN_CONTAINERS)
     interpreter = find_interpreter()
     try:
         return _attach(probes, options, interpreter)

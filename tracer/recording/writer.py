@@ -180,7 +180,7 @@ def _in_the_way(path: str | os.PathLike[str], mode: int) -> tuple[str, str]:
         return f"{shown(path)} is a link to nothing.", "remove the link or choose another name"
     if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         return f"{shown(path)} is no file.", "choose another name"
-    return f"{shown(path)} exists.", "choose another name, or allow overwriting"
+    return f"{shown(path)} exists.", "choose another name, or replace it with --overwrite"
 
 
 def _reason(error: OSError | ValueError) -> str:
