@@ -1,0 +1,118 @@
+"""What /proc says of tasks that sleep uninterruptibly, and of the kernel's detector of hung tasks.
+
+Sources: proc(5); kernel/hung_task.c.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracer.kernel.textfiles import number
+
+__all__ = ["Detector", "TaskStatus", "blocked_tasks", "kernel_stack", "task_status"]
+
+_STACK_LIMIT = 8192
+_FRAME = re.compile(rb"^\[<[^>]*>\] ([^+\s]+)(?:\+\S*)?(?: (\[[^\]]+\]))?", re.M)
+_DETECTOR = b"khungtaskd"
+
+
+@dataclass(frozen=True)
+class TaskStatus:
+    """A thread's name, state letter, process and switches it made itself."""
+
+    comm: bytes
+    state: bytes
+    tgid: int
+    switches: int
+
+
+def task_status(tid: int) -> TaskStatus | None:
+    """Return what the kernel says of a thread; None when it is gone."""
+    fields = dict(line.partition(b":\t")[::2] for line in _read(f"/proc/{tid}/status").split(b"\n"))
+    try:
+        return TaskStatus(
+            fields[b"Name"], fields[b"State"][:1], int(fields[b"Tgid"]), int(fields[b"voluntary_ctxt_switches"])
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def kernel_stack(tid: int) -> bytes:
+    """Return where a thread sleeps: functions from the innermost, ``;`` between them, their modules in brackets.
+
+    Only the innermost (wchan) where the kernel shows no stacks; b"" where it shows nothing. May block for as long as
+    the thread is in execve(): ask with patience. Needs CAP_SYS_ADMIN and CAP_SYS_PTRACE.
+    """
+    frames = [name + (b" " + module if module else b"") for name, module in _FRAME.findall(_read(f"/proc/{tid}/stack"))]
+    if frames:
+        return b";".join(frames)
+    wchan = _read(f"/proc/{tid}/wchan")
+    return b"" if wchan == b"0" else wchan
+
+
+def blocked_tasks(seconds: float) -> Iterator[list[int]]:
+    """Look through all threads, for ``seconds`` at a time; yield those in state D that each turn found."""
+    until = time.monotonic() + seconds
+    found: list[int] = []
+    for tid in _threads():
+        # "4411 (comm) D 1 …": a name may have anything in it but ends before the last parenthesis.
+        if _read(f"/proc/{tid}/stat", 512).rpartition(b") ")[2][:1] == b"D":
+            found.append(tid)
+        if time.monotonic() > until:
+            yield found
+            found, until = [], time.monotonic() + seconds
+    yield found
+
+
+class Detector:
+    """khungtaskd: when it last looked through all tasks, as far as seen, and how many it has found hung."""
+
+    def __init__(self) -> None:
+        self.scanned_ns = 0
+        self._pid = _find_detector()
+        self._switches = -1
+
+    def read(self, now_ns: int) -> tuple[int, int]:
+        """Return ``(scanned_ns, detected)``: a scan between the last read and this one counts as now; 0 is unknown."""
+        status = task_status(self._pid) if self._pid else None
+        if status:
+            if self._switches not in (-1, status.switches):
+                self.scanned_ns = now_ns
+            self._switches = status.switches
+        return self.scanned_ns, number("/proc/sys/kernel/hung_task_detect_count") or 0
+
+
+def _find_detector() -> int:
+    # Kernel threads of the boot have low numbers: the first few hundred are all there is to read.
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        if _read(f"/proc/{pid}/comm").rstrip() == _DETECTOR:
+            return pid
+        if pid > 1 << 15:
+            break
+    return 0
+
+
+def _threads() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                yield from (int(tid) for tid in os.listdir(f"/proc/{name}/task"))
+            except OSError:
+                continue  # ended meanwhile
+
+
+def _read(path: str, limit: int = _STACK_LIMIT) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, limit)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
