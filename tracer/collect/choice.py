@@ -62,7 +62,7 @@ def choose(names: str, *, deep: bool, filters: Iterable[str]) -> Choice:
 _REASONS = {
     "pid": "can't be limited to a process: what it counts belongs to no task",
     "cgroup": "can't be limited to a cgroup: what it counts belongs to no task",
-    "cpus": "can't be limited to CPUs: its counters are the devices' own",
+    "cpus": "can't be limited to CPUs: its counters are the whole node's",
 }
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import time
 
-__all__ = ["CgroupNames"]
+__all__ = ["CgroupNames", "hierarchy", "subfolders"]
 
 MAX_GROUPS = 16384
 _MIN_GAP_SECONDS = 2.0
@@ -31,7 +31,7 @@ class CgroupNames:
         self._foreign = foreign
         self._proc = proc
         self._max_groups = max_groups
-        self.is_v1, self._mount, self._root = _hierarchy(proc)
+        self.is_v1, self._mount, self._root = hierarchy(b"cpu", proc)
         self._names: dict[int, bytes] = {}
         self._next_scan = 0.0
         self.left_out = 0
@@ -83,7 +83,7 @@ class CgroupNames:
             try:
                 status = os.stat(folder)
                 # kernfs counts subdirectories in the links: a group without any needn't be listed, files and all.
-                children = _subfolders(folder) if status.st_nlink > 2 else []
+                children = subfolders(folder) if status.st_nlink > 2 else []
             except OSError:
                 continue  # removed while we look
             if len(found) < self._max_groups:
@@ -99,13 +99,14 @@ class CgroupNames:
         self._next_scan = now + max(_MIN_GAP_SECONDS, (now - began) / _MAX_SHARE)
 
 
-def _subfolders(folder: bytes) -> list[bytes]:
+def subfolders(folder: bytes) -> list[bytes]:
+    """Return the names of the groups in a group's folder. Raises OSError."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _hierarchy(proc: str) -> tuple[bool, bytes, bytes]:
-    """Return whether it is v1, where it's mounted (b"": nowhere), and the group that is the mount's root."""
+def hierarchy(controller: bytes, proc: str = "/proc") -> tuple[bool, bytes, bytes]:
+    """Return whether a controller's hierarchy is v1, where it's mounted (b"": nowhere), and the mount's root group."""
     v1: tuple[bytes, bytes] | None = None
     v2: tuple[bytes, bytes] | None = None
     try:
@@ -117,7 +118,7 @@ def _hierarchy(proc: str) -> tuple[bool, bytes, bytes]:
         mount, _, source = line.partition(b" - ")
         kind, _, options = source.split(None, 2)
         root, folder = (_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), part) for part in mount.split()[3:5])
-        if kind == b"cgroup" and b"cpu" in options.strip().split(b",") and v1 is None:
+        if kind == b"cgroup" and controller in options.strip().split(b",") and v1 is None:
             v1 = folder, root
         elif kind == b"cgroup2" and v2 is None:
             v2 = folder, root
