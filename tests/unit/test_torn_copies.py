@@ -21,7 +21,7 @@ ROW = np.dtype([("key", "u8"), ("wait", layout("hist", "hist"))], align=True)
 TABLE = Table("wait", "", by=("",), keys=("key",), histogram="wait", used="key")
 ROWS = 2
 #: Stores between two looks: mostly none, so that rows are idle for a while and given to others.
-STEPS = (0, 0, 0, 1, 2, 6)
+STEPS = (0, 0, 0, 1, 2, 5)
 
 
 class Program:
@@ -103,18 +103,18 @@ class Torn(Snapshots):
             copy[self.rows] = source[self.rows]
 
 
-@settings(max_examples=400)
-@given(st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(0, 1000)), max_size=40), st.integers(0, 2**32))
-def test_every_value_is_told_once_and_in_its_place(values: list[tuple[int, int]], seed: int) -> None:
+@settings(max_examples=200)
+@given(st.integers(0, 2**32))
+def test_every_value_is_told_once_and_in_its_place(seed: int) -> None:
     chance = random.Random(seed)
-    program = Program(values)
+    program = Program([(chance.randrange(ROWS), chance.randrange(1000)) for _ in range(40)])
     snapshots = Torn(program, chance)
     snapshots.take()
     shape = MapShape(ROW, (("ROWS", ROWS),))
     told: Counter[tuple[int, int]] = Counter()
     total = 0
-    for turn in range(40):
-        if turn < 35:
+    for turn in range(100):
+        if turn < 95:
             program.step(chance.choice(STEPS))
         else:
             program.finish()
