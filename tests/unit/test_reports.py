@@ -99,7 +99,7 @@ def test_refused_probes_and_filters_are_said():
     assert {
         "  - napi could not start: no tracepoint",
         "  - waits and stacks of tasks outside of pid 17",
-        "  - a had to do without b",
+        "  - a part of a: b",
     } <= {*lines}
 
 
@@ -194,6 +194,9 @@ def test_series_say_what_they_are_limited_to():
     lines = text.render(summarised(hog_interval), judge(summarised()), source)
     assert section(lines, "RUN QUEUE")[0].endswith("(pid 17 only)")
     assert section(lines, "CPU TIME")[0] == "CPU TIME  of all tasks: it can't be limited"
+    found = json_report.as_dict(summarised(), judge(summarised()), source)["series"]
+    assert {one["series"] for one in found if one["filters"] == {"pid": "17"}} == {"runqueue.wait"}
+    assert [one["filters"] for one in found if one["series"] == "softirq.run"][0] == {}
 
 
 def test_nothing_recorded_is_one_line():

@@ -138,7 +138,7 @@ def test_samples_help_where_the_log_names_nobody():
 def test_a_task_that_was_moved_is_said_to_have_waited_elsewhere():
     finding = only(run(waiting(waited_cpu=5, **filled(80 * MS, 0.9))), "runqueue.wait")
     assert finding.subject == "CPU 5" and "waits that ended on CPU 3" in finding.what
-    assert "spent on CPU 5; tasks that were moved ran on CPU 3 at last." in finding.who
+    assert "on CPU 5; tasks that were moved ran on CPU 3 at last." in finding.who
 
 
 def test_cpus_with_the_same_story_are_one_finding():
@@ -426,14 +426,12 @@ def test_waits_are_told_where_they_were_spent():
     finding = only(run(moved({(1, 1): 6, (1, 0): 3})), "runqueue.wait")
     assert finding.subject == "CPU 1" and finding.what.startswith("CPU 1: ")
     assert "ended on CPUs 0-1" in finding.what
-    assert "The long waits were spent on CPU 1; tasks that were moved ran on CPU 0 at last." in finding.who
+    assert "All of this waiting was on CPU 1; tasks that were moved ran on CPU 0 at last." in finding.who
     finding = only(run(moved({(1, 1): 6, (0, 0): 3, (0, 1): 1})), "runqueue.wait")
     assert finding.subject == "CPU 1"
-    assert "on CPU 1 for 60 % of their time, for the rest on CPU 0; tasks that were moved ran on CPU 1" in finding.who
+    assert "60 % of this waiting was on CPU 1, the rest on CPU 0; tasks that were moved ran on CPU 1" in finding.who
     finding = only(run(moved({(1, 1): 6, (4, 4): 5, (5, 5): 4})), "runqueue.wait")
-    assert (
-        finding.subject == "CPUs 1,4-5" and "on CPU 1 for 40 % of their time, for the rest on CPUs 4-5." in finding.who
-    )
+    assert finding.subject == "CPUs 1,4-5" and "40 % of this waiting was on CPU 1, the rest on CPUs 4-5." in finding.who
 
 
 @pytest.mark.parametrize("source", [Source(), Source(pid=900)])

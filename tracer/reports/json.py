@@ -13,21 +13,16 @@ from typing import Any
 from tracer.analysis.cost import own_cost
 from tracer.analysis.cpus import cpu_times
 from tracer.analysis.finding import Finding
-from tracer.analysis.merged import Group, Merged
-from tracer.analysis.names import vector
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Stacks
-from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.reports.escape import printable
-from tracer.reports.sections.stacks import folded
+from tracer.reports.jsonseries import base_units, series_entries, stack_entries
 
 __all__ = ["SCHEMA", "as_dict", "dumps"]
 
 SCHEMA = "foreshock.summary/1"
-STACKS = 32  # of each kind; the recording has all
 
 
 def dumps(value: Any) -> str:
@@ -50,7 +45,11 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             ],
             "not_seen": list(verdict.missing),
         },
-        "series": [entry for name, merged in sorted(summary.histograms().items()) for entry in _series(name, merged)],
+        "series": [
+            entry
+            for name, merged in sorted(summary.histograms().items())
+            for entry in series_entries(name, merged, source)
+        ],
         "cpus": [
             {
                 "cpu": one.cpu,
@@ -71,7 +70,7 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             }
             for (probe, table), worst in sorted(summary.worst.items())
         },
-        "stacks": {probe: _stacks(stacks) for probe, stacks in sorted(summary.stacks.items()) if stacks.total},
+        "stacks": {probe: stack_entries(stacks) for probe, stacks in sorted(summary.stacks.items()) if stacks.total},
         "losses": {probe: dict(reasons) for probe, reasons in sorted(summary.losses.reasons.items()) if reasons},
         "losses_not_measured": summary.losses.unmeasured,
         "cost": _cost(summary),
@@ -125,30 +124,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _series(name: tuple[str, str], merged: Merged) -> list[dict[str, Any]]:
-    """One entry per key that counted anything, and one without keys for all together."""
-    series = f"{name[0]}.{name[1]}"
-    entries = [{"series": series, "keys": {}, **_statistics(merged.total())}]
-    for key, group in sorted(merged.groups(*merged.shape.keys).items(), key=lambda item: str(item[0])):
-        keys = {column: _key(column, value) for column, value in zip(merged.shape.keys, key, strict=True)}
-        entries.append({"series": series, "keys": keys, **_statistics(group)})
-    return [entry for entry in entries if entry["count"] or not entry["keys"]]
-
-
-def _statistics(group: Group) -> dict[str, Any]:
-    one: Statistics = group.statistics
-    return {
-        "count": one.count,
-        "sum_s": one.sum_ns / 1e9,
-        "p50_s": one.p50_ns / 1e9,
-        "p90_s": one.p90_ns / 1e9,
-        "p99_s": one.p99_ns / 1e9,
-        "p999_s": one.p999_ns / 1e9,
-        "max_s": one.max_ns / 1e9,
-        **_base_units(group.sums),
-    }
-
-
 def _counters(summary: Summary, table: str) -> list[dict[str, Any]]:
     merged = summary.table("netdev", table)
     if merged is None:
@@ -165,29 +140,7 @@ def _counters(summary: Summary, table: str) -> list[dict[str, Any]]:
 
 
 def _event(event: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    return {"unix_s": source.unix_ns(event.get("time_ns", math.nan)) / 1e9, **_base_units(event)}
-
-
-def _stacks(stacks: Stacks) -> dict[str, Any]:
-    """The heaviest stacks; ``weight`` is in samples on the CPU, in ns off it. Frames from the outermost on."""
-    return {
-        "weight": stacks.total,
-        "heaviest": [
-            {
-                "comm": one.comm,
-                "pid": one.pid,
-                "tid": one.tid,
-                "weight": one.weight,
-                "share": one.share,
-                "folded": folded(one.frames),
-                "frames": [
-                    {"kind": "kernel" if frame.kernel else "user", "module": frame.module, "symbol": frame.symbol}
-                    for frame in one.frames
-                ],
-            }
-            for one in stacks.heaviest(STACKS)
-        ],
-    }
+    return {"unix_s": source.unix_ns(event.get("time_ns", math.nan)) / 1e9, **base_units(event)}
 
 
 def _cost(summary: Summary) -> dict[str, Any] | None:
@@ -210,18 +163,6 @@ def _cost(summary: Summary) -> dict[str, Any] | None:
             for one in cost.programs
         ],
     }
-
-
-def _base_units(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename ``*_ns`` to ``*_s`` and scale."""
-    return {
-        (f"{name[:-3]}_s" if name.endswith("_ns") else name): (value / 1e9 if name.endswith("_ns") else value)
-        for name, value in values.items()
-    }
-
-
-def _key(column: str, value: Any) -> Any:
-    return vector(int(value)) if column == "vector" else text(value) if isinstance(value, (str, bytes)) else value
 
 
 def _clean(value: Any) -> Any:

@@ -101,9 +101,15 @@ def _not_traced(verdict: Verdict, source: Source) -> list[str]:
     told = " ".join(verdict.missing)
     refused = [f"{probe} could not start: {why}" for probe, why in source.refused]
     refused = [one for one in refused if one not in told]
-    missing = [f"{probe} had to do without {what}" for probe, what in source.missing]
-    what = {name: "waits and stacks of tasks" for name, _ in source.task_filters}
-    filters = [f"{what.get(name, 'anything')} outside of {name} {value}" for name, value in source.filters]
+    parts: dict[str, list[str]] = {}
+    for probe, why in source.missing:
+        parts.setdefault(probe, []).append(why)
+    missing = [f"a part of {probe}: {'; '.join(reasons)}" for probe, reasons in parts.items()]
+    tasks = dict(source.task_filters)
+    filters = [
+        f"{'waits and stacks of tasks' if name in tasks else 'anything'} outside of {name} {value}"
+        for name, value in source.filters
+    ]
     return filters + refused + missing
 
 

@@ -24,6 +24,7 @@ def header(state: TopState, width: int) -> str:
     source, seen = state.source, state.last.intervals
     now = moment(source.unix_ns(seen.end_ns)) if seen.count else "waiting for the first interval"
     parts = [f"foreshock top  {source.host or 'unknown host'}", now if now != "–" else "time unknown"]
+    parts += [f"{name} {value} only, but CPU time" for name, value in source.task_filters]
     parts += [f"every {duration(seen.typical_ns)}" if seen.count else ""]
     parts += [f"Linux {source.kernel}" if source.kernel else ""]
     return _fill(printable("  ".join(filter(None, parts))), width)

@@ -124,9 +124,9 @@ def _elsewhere(members: list[int], places: dict[int, float], summary: Summary) -
     if not places or ([*places] == members and len(members) == 1):
         return ""
     most, *others = places
-    said = f"The long waits were spent on CPU {most}"
+    said = f"All of this waiting was on CPU {most}"
     if others:
-        said += f" for {percent(places[most])} of their time, for the rest on {cpu_list(others)}"
+        said = f"{percent(places[most])} of this waiting was on CPU {most}, the rest on {cpu_list(others)}"
     ends = [cpu for cpu in members if cpu in summary.blame.cpus]
     moved = [cpu for cpu in ends if any(start != cpu for start, _ in summary.blame.cpus[cpu].waited_on.items())]
     return f"{said}; tasks that were moved ran on {cpu_list(moved)} at last." if moved else f"{said}."

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracer.analysis.finding import Outcome, missing
+from tracer.analysis.limits import limits
 from tracer.analysis.summary import Summary
-from tracer.probes import all_probes
 
 __all__ = ["not_recorded"]
 
@@ -20,8 +20,8 @@ def _reason(probe: str, summary: Summary) -> str:
     source = summary.source
     if refusal := dict(source.refused).get(probe):
         return f"{probe} could not start: {refusal}"
-    # Imported probes read their layouts: only where a filter makes that necessary.
+    applied = limits(probe, source)
     for name, value in source.task_filters:
-        if name not in all_probes()[probe].filters:
+        if name not in applied:
             return f"can't be limited to {_LIMITS[name]} ({name} {value})"
     return f"{probe} was not recorded"

@@ -93,5 +93,6 @@ def _holder(event: Mapping[str, Any], source: Source) -> tuple[str, int]:
     name, pid = str(event.get("holder_comm", "")), int(event.get("holder_pid", 0))
     # The last part of a cgroup's path names the service or the container.
     cgroup = str(event.get("holder_cgroup", "")).rstrip("/").rpartition("/")[2]
-    told = "; ".join(filter(None, (scheduling(int(event.get("holder_prio", PRIO_UNKNOWN))), cgroup)))
+    special = scheduling(int(event.get("holder_prio", PRIO_UNKNOWN))).partition(",")[0]
+    told = "; ".join(filter(None, (special, cgroup)))
     return source.task(name, pid, int(event.get("holder_tgid", 0))) + (f" ({told})" if told else ""), own
