@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 __all__ = [
+    "SOFTIRQS",
     "VECTORS",
     "Tracepoint",
     "Vectors",
@@ -47,6 +48,9 @@ class Tracepoint:
         """The name without its system: ``sched_switch`` for ``sched:sched_switch``."""
         return self.name.partition(":")[2]
 
+
+#: The softirqs, by vector: the enum of include/linux/interrupt.h, whose order has not changed since 2.6.
+SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 
 #: Interrupts of x86 that never pass through irq_handler_entry; source: arch/x86/include/asm/trace/irq_vectors.h.
 VECTORS = (

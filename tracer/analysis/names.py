@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 
 from tracer.analysis import thresholds
+from tracer.probe import SOFTIRQS
 
 __all__ = ["VECTORS", "budget_class", "cpu_list", "is_irq_vector", "quoted", "scheduling", "task", "vector"]
 
-# enum of include/linux/interrupt.h; the order has not changed since 2.6.
-VECTORS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
+VECTORS = SOFTIRQS
 _MAX_RT_PRIO = 100  # of include/linux/sched/prio.h; what people set (chrt) counts the other way round
 FIRST_VECTOR_LINE = 1_000_000  # hardirq numbers from here on are CPU vectors, not interrupt lines
 _PLAIN = re.compile(r"[\w./:@+#~-]+", re.ASCII)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tracer.layouts import constants
-from tracer.probe import Clock, Column, Events, Loss, Map, Member, Probe, Table, Tracepoint, Vectors
+from tracer.probe import SOFTIRQS, Clock, Column, Events, Loss, Map, Member, Probe, Table, Tracepoint, Vectors
 
 _KNOWN = constants("cpustall")
 
@@ -38,7 +38,6 @@ _CONTEXTS = (
     (_KNOWN["CPUSTALL_FEED"], b"kernel code"),
     (_KNOWN["CPUSTALL_NEED_RESCHED"], b"kernel code"),
 )
-_SOFTIRQS = (b"HI", b"TIMER", b"NET_TX", b"NET_RX", b"BLOCK", b"IRQ_POLL", b"TASKLET", b"SCHED", b"HRTIMER", b"RCU")
 
 _STALLS = np.dtype(
     [
@@ -61,8 +60,8 @@ _STALLS = np.dtype(
 
 def _context(evidence: int, vector: int) -> bytes:
     name = next((name for bit, name in _CONTEXTS if evidence & bit), b"")
-    if evidence & _KNOWN["CPUSTALL_SOFTIRQ"] and vector < len(_SOFTIRQS):
-        return name + b" " + _SOFTIRQS[vector]
+    if evidence & _KNOWN["CPUSTALL_SOFTIRQ"] and vector < len(SOFTIRQS):
+        return name + b" " + SOFTIRQS[vector].encode()
     return name
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracer.probe import SOFTIRQS
 from tracer.selftest import Check, Evidence
 from tracer.selftest._evidence import Span, counted
-
-_VECTORS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 
 
 def check(evidence: Evidence) -> Iterator[Check]:
     """Judge each vector's runs in all scenes by /proc/softirqs; tell NET_RX, or whichever is wrong."""
     rows = evidence.all_rows("softirq", "run")
     found: dict[str, tuple[int, Span]] = {}
-    for number, name in enumerate(_VECTORS):
+    for number, name in enumerate(SOFTIRQS):
         span = evidence.whole_span(lambda counts, name=name: counts.softirqs.get(name, 0))  # type: ignore[misc]
         found[name] = counted(rows[rows["vector"] == number]), span
     # The kernel counts at the beginning of a run, we at its end.
