@@ -82,6 +82,11 @@ class Box:
         """Close the file."""
         os.close(self._fd)
 
+    @property
+    def size_bytes(self) -> int:
+        """How large it is when it is whole."""
+        return self._scan.geometry.size_bytes
+
     def records(self) -> Iterator[Found]:
         """Yield every record in its order."""
         for segment in self._scan.segments:

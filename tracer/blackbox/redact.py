@@ -1,0 +1,142 @@
+"""Replace the names in a black box by keyed hashes: of tasks, cgroups, the host, addresses."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracer.alerts.alert import Alert
+from tracer.window import Window
+
+__all__ = ["Redactor"]
+
+_MOST_NAMES = 20_000
+_HOST_KEYS = frozenset({"host", "hostname", "nodename", "node"})
+#: The kernel's own threads, and foreshock: they name nobody, and evidence needs them.
+_KERNEL = re.compile(
+    r"(?:kworker|ksoftirqd|migration|swapper|cpuhp|idle_inject|rcuc|rcuop|rcuog|rcub)/[0-9a-z:+_-]{1,15}"
+    r"|rcu_(?:sched|preempt|exp_gp_kthr|tasks_\w{1,8})|khungtaskd|kswapd\d+|kcompactd\d+|watchdogd|kthreadd|foreshock"
+)
+_ADDRESS = re.compile(
+    r"(?<![\w:.-])(?:"
+    r"(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}"  # Ethernet; InfiniBand has 20 bytes
+    r"|(?:\d{1,3}\.){3}\d{1,3}"
+    r"|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}"
+    r"|(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?::(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?"
+    r")(?![\w:])"
+)
+#: Where texts of ours and the kernel's name a task: name[pid], Comm: name, task name:pid.
+_TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=Comm: )\S+|(?<=task )\S+(?=:\d)")
+
+
+class Redactor:
+    """Hashes with ``key``. ``learn`` what a box holds first: texts are searched for the names known by then."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._names: set[str] = set()
+        self._known: re.Pattern[str] | None = None
+
+    def name(self, name: str) -> str:
+        """Return a name's hash, 12 characters; names of the kernel's own threads, and "", as they are."""
+        if not name or _KERNEL.fullmatch(name):
+            return name
+        digest = hmac.new(self._key, name.encode("utf-8", "surrogateescape"), hashlib.sha256)
+        return f"h-{digest.hexdigest()[:10]}"
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Remember names that have to go wherever they are part of a text."""
+        for name in names:
+            if len(name) > 1 and len(self._names) < _MOST_NAMES and not _KERNEL.fullmatch(name):
+                self._names.add(name)
+                self._known = None
+
+    def learn_windows(self, windows: Iterable[Window]) -> None:
+        """Remember the tasks and cgroups of an interval."""
+        for window in windows:
+            for column in _columns(window.rows):
+                if column.name_like:
+                    self.learn(_text(value) for value in np.unique(column.values))
+
+    def learn_header(self, header: Mapping[str, Any]) -> None:
+        """Remember the host's name and what was filtered by."""
+        self.learn(str(value) for key, value in header.items() if key in _HOST_KEYS)
+        filters = header.get("filters")
+        if isinstance(filters, dict):
+            self.learn(str(filters[key]) for key in ("cgroup",) if key in filters)
+
+    def text(self, text: str) -> str:
+        """Return a text without the names learnt, what looks like a task's name, and addresses."""
+        if self._known is None:
+            # The longest first: one name may begin with another.
+            names = "|".join(re.escape(name) for name in sorted(self._names, key=len, reverse=True))
+            self._known = re.compile(rf"(?<![\w./-])(?:{names})(?![\w/-])" if names else r"(?!)")
+        for pattern in (self._known, _TASK, _ADDRESS):
+            text = pattern.sub(lambda match: self._once(match[0]), text)
+        return text
+
+    def tree(self, value: Any, key: str = "") -> Any:
+        """Return a header or an alert's record with all its texts redacted; its keys stay."""
+        if isinstance(value, Mapping):
+            return {name: self.tree(item, str(name)) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.tree(item) for item in value]
+        if isinstance(value, str):
+            return self.name(value) if key in _HOST_KEYS else self.text(value)
+        return value
+
+    def windows(self, windows: Iterable[Window]) -> list[Window]:
+        """Return an interval's windows with the columns of names hashed, and other texts redacted."""
+        return [self._window(window) for window in windows]
+
+    def alert(self, alert: Alert) -> None:
+        """Remember the names that an alert carries in fields of their own."""
+        subject, culprit = alert.condition.subject, alert.condition.culprit
+        self.learn([alert.node])
+        if subject.kind in ("task", "cgroup"):
+            self.learn([subject.name.rpartition("[")[0] or subject.name])
+        if culprit and culprit.task:
+            self.learn([culprit.task.rpartition("[")[0] or culprit.task])
+
+    def _once(self, text: str) -> str:
+        # What is a hash already stays: patterns may find it again.
+        return text if re.fullmatch(r"h-[0-9a-f]{10}", text) else self.name(text)
+
+    def _window(self, window: Window) -> Window:
+        rows = window.rows.copy()
+        for column in _columns(rows):
+            change = self.name if column.name_like else self.text
+            distinct, places = np.unique(column.values, return_inverse=True)
+            changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in distinct]
+            # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
+            column.values[...] = np.array(changed, column.values.dtype)[places].reshape(column.values.shape)
+        return replace(window, rows=rows)
+
+
+class _Column:
+    """A column of bytes in some rows, a view. ``name_like``: it holds the name of a task or a cgroup."""
+
+    def __init__(self, name: str, values: np.ndarray) -> None:
+        self.values = values
+        self.name_like = name.endswith(("comm", "cgroup", "task"))
+
+
+def _columns(rows: np.ndarray) -> list[_Column]:
+    found = []
+    for name in rows.dtype.names or ():
+        part = rows[name]
+        if part.dtype.names:
+            found += _columns(part)
+        elif part.dtype.kind == "S" and part.size:
+            found.append(_Column(name, part))
+    return found
+
+
+def _text(value: bytes) -> str:
+    return bytes(value).decode("utf-8", "surrogateescape")
