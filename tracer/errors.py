@@ -55,6 +55,6 @@ class RecordingError(ForeshockError):
 
 
 class OutputError(ForeshockError):
-    """A result can't be written: disk full, no permission, the file exists."""
+    """A result can't be written: disk full, no permission, the file exists, standard output is closed."""
 
     exit_code = 5
