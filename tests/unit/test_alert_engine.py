@@ -183,3 +183,20 @@ def test_hostile_records_are_refused():
     for other in (None, [], "text", {}):
         with pytest.raises(RecordingError):
             alert_from(other)
+
+
+def test_a_rule_that_fails_is_named_and_takes_no_other_along():
+    def fails(view):
+        raise ZeroDivisionError("by zero")
+
+    broken = Rule("broken", "", "", "", fails, (TABLE,))
+    engine = Engine([broken, _rule([_condition()])], IDENTITY)
+    assert len(engine.judge(_view(10))) == 1
+    assert engine.broken == {"broken": "ZeroDivisionError: by zero"}
+
+
+def test_a_clock_that_was_set_is_the_next_alerts_clock():
+    engine = Engine([_rule([_condition()], again_ns=SECOND)], IDENTITY)
+    engine.judge(_view(10))
+    engine.tell_time(7)
+    assert engine.judge(_view(12))[0].unix_ns == 12 * SECOND + 7

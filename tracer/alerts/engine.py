@@ -38,11 +38,16 @@ class _Track:
 
 
 class Engine:
-    """Keeps the states of the alerts of one process. ``refused`` counts those beyond ``MOST_ALERTS``."""
+    """Keeps the states of the alerts of one process.
+
+    ``refused`` counts those beyond ``MOST_ALERTS``. ``broken`` are rules that failed, which is a bug of theirs, with
+    the reason: they are asked again, and the others go on.
+    """
 
     def __init__(self, rules: Iterable[Rule], identity: Identity, *, shadow: Collection[str] = ()) -> None:
         self.rules = tuple(rules)
         self.refused = 0
+        self.broken: dict[str, str] = {}
         self._identity = identity
         self._shadow = frozenset(shadow)
         self._tracks: dict[tuple[str, Subject], _Track] = {}
@@ -56,8 +61,13 @@ class Engine:
         for rule in self.rules:
             if not all(table in view.windows for table in rule.needs):
                 continue
+            try:
+                conditions = list(rule.judge(view))
+            except Exception as error:
+                self.broken[rule.name] = f"{type(error).__name__}: {error}"
+                continue
             held: set[Subject] = set()
-            for condition in rule.judge(view):
+            for condition in conditions:
                 held.add(condition.subject)
                 told += self._holds(rule, condition, view)
             told += self._gone(rule, held, view.now_ns)
@@ -68,6 +78,10 @@ class Engine:
         """The alerts that fire, oldest first."""
         alerts = [track.alert for track in self._tracks.values() if track.alert.state is State.FIRING]
         return sorted(alerts, key=lambda alert: alert.began_ns)
+
+    def tell_time(self, clock_offset_ns: int) -> None:
+        """Go on by a clock that was set meanwhile; see ``Identity``."""
+        self._identity = replace(self._identity, clock_offset_ns=clock_offset_ns)
 
     def state(self) -> dict[str, Any]:
         """Return what a later process of the same boot needs in order to go on without telling everything again."""
