@@ -53,7 +53,6 @@ _SYSCTLS = (
 )
 _PARAMETERS = (
     "kernel.crash_kexec_post_notifiers",
-    "kernel.panic_on_taint",
     "rcupdate.rcu_cpu_stall_suppress",
     "rcupdate.rcu_cpu_stall_timeout",
     "rcupdate.rcu_exp_cpu_stall_timeout",

@@ -71,28 +71,39 @@ class Source:
         self._slabs, self._cgroups = SlabGrowth(), CgroupGrowth()
         self._before: dict[str, int] = {}
         self._due_ns = 0
+        self._info = self._effort = _row({})
 
     def read(self, now_ns: int) -> dict[str, Read]:
         """Return ``{table: (rows, losses)}``; efforts are those since the last read."""
-        if now_ns < self._due_ns:
-            return {"info": (_row({}), {}), "effort": (_row({}), {"reset": 0}), "growers": (self._growers(), {})}
-        # A little earlier than due is not skipped: intervals are not exact.
-        self._due_ns = now_ns + _LEAST_NS * 9 // 10
-        info = _info(self._meminfo.read() or b"")
-        self._slabs.look(now_ns, info.get("slab_reclaimable", 0) + info.get("slab_unreclaimable", 0))
-        self._cgroups.step(now_ns)
-        return {"info": (_row(info), {}), "effort": self._effort(), "growers": (self._growers(), {})}
+        reset = 0
+        if now_ns >= self._due_ns:
+            # Intervals are not exact: one that ends a little early is not skipped.
+            self._due_ns = now_ns + _LEAST_NS * 9 // 10
+            self._info, reset = self._look(now_ns), self._count()
+            info, effort = self._info, self._effort
+        else:
+            info, effort = self._info[:0], self._effort[:0]
+        return {"info": (info, {}), "effort": (effort, {"reset": reset}), "growers": (self._growers(), {})}
 
     def close(self) -> None:
         for file in (self._meminfo, self._vmstat, self._pressure, self._slabs):
             file.close()
 
-    def _effort(self) -> Read:
+    def _look(self, now_ns: int) -> np.ndarray:
+        info = _info(self._meminfo.read() or b"")
+        self._slabs.look(now_ns, info.get("slab_reclaimable", 0) + info.get("slab_unreclaimable", 0))
+        self._cgroups.step(now_ns)
+        return _row(info)
+
+    def _count(self) -> int:
+        """Renew the effort since the last count; return how many counters went back."""
         now = _pressure(self._pressure.read() or b"") | _effort(self._vmstat.read() or b"")
         before, self._before = self._before, now
-        made = {name: total - before[name] for name, total in now.items() if name in before}
-        reset = sum(number < 0 for number in made.values())
-        return _row({name: max(number, 0) for name, number in made.items()}), {"reset": reset}
+        made = {name: total - before.get(name, total) for name, total in now.items()}
+        self._effort = _row({name: max(number, 0) for name, number in made.items()})
+        if not before:
+            self._effort = self._effort[:0]
+        return sum(number < 0 for number in made.values())
 
     def _growers(self) -> np.ndarray:
         kinds = ((b"slab", self._slabs.grown), (b"cgroup", self._cgroups.grown))
@@ -104,8 +115,8 @@ class Source:
 
 def _row(values: dict[str, int]) -> np.ndarray:
     """Return one row with the columns that there are; no row if there are none."""
-    dtype = np.dtype([(name, "u8") for name in values or ("total",)])
-    return np.array([tuple(values.values())] if values else [], dtype)
+    dtype = np.dtype([(name, "u8") for name in values])
+    return np.array([tuple(values.values())], dtype) if values else np.zeros(0, dtype)
 
 
 def _info(content: bytes) -> dict[str, int]:
