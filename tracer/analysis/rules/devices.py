@@ -119,7 +119,7 @@ def _link(device: str, group: Group) -> Iterator[Finding]:
         severity=Severity.NOTE if set(bad) == {"rx_dropped"} else Severity.WARNING,
         subject=device,
         what=(
-            f"{device}: {count(total)} drops and errors in {count(packets)} packets, {percent(share)} "
+            f"{device}: {count(total)} drops and errors in {many(packets, 'packet')}, {percent(share)} "
             f"({', '.join(f'{name} {count(number)}' for name, number in bad.items())}; normal: under "
             f"{percent(thresholds.DEVICE_DROPS)})."
         ),

@@ -10,7 +10,7 @@ from tracer.analysis.rows import text
 from tracer.analysis.rules.culprits import who_held
 from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.summary import Summary
-from tracer.units import at_most, count, duration, percent
+from tracer.units import at_most, duration, many, percent
 
 __all__ = ["napi_polls"]
 
@@ -65,7 +65,7 @@ def _finding(cpu: int, device: str, group: Group, summary: Summary) -> Finding:
         severity=Severity.WARNING,
         subject=f"{device} on CPU {cpu}",
         what=(
-            f"{device} on CPU {cpu}: {percent(share)} of {count(polls)} polls used their whole budget; packets left "
+            f"{device} on CPU {cpu}: {percent(share)} of {many(polls, 'poll')} used the whole budget; packets left "
             f"behind then waited {at_most(one.max_ns)} for the next poll (normal: {_NORMAL})."
         ),
         who=kept if late else "Packets arrive faster than this CPU takes them.",

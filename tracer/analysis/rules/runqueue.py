@@ -14,7 +14,7 @@ from tracer.analysis.rules.culprits import at_worst, by_samples, culprit_key, cu
 from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
-from tracer.units import at_most, count, duration, percent
+from tracer.units import at_most, duration, many, percent
 
 __all__ = ["run_queue"]
 
@@ -55,16 +55,16 @@ def _stands_out(one: Statistics) -> bool:
 
 def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
     worst_cpu = max(members, key=lambda cpu: (cpus[cpu].max_ns, cpus[cpu].p99_ns))
-    worst_ns, p99_ns = cpus[worst_cpu].max_ns, max(cpus[cpu].p99_ns for cpu in members)
+    p99_cpu = max(members, key=lambda cpu: (cpus[cpu].p99_ns, cpus[cpu].count))
+    worst_ns, p99_ns = cpus[worst_cpu].max_ns, cpus[p99_cpu].p99_ns
     held = summary.blame.cpus.get(worst_cpu)
     if held and held.longest_ns:
         p99_ns = min(p99_ns, held.longest_ns)  # exact, where the quantile is an upper edge
-    waits = sum(cpus[cpu].count for cpu in members)
     use_worst = worst_ns / thresholds.RUNQUEUE_WORST_NS >= p99_ns / thresholds.RUNQUEUE_P99_NS
     decided = worst_ns if use_worst else p99_ns
     threshold = thresholds.RUNQUEUE_WORST_NS if use_worst else thresholds.RUNQUEUE_P99_NS
     places = _waited_on(members, summary)
-    subject, counted_on = _subject(members, places), cpu_list(members)
+    subject, counted_on = _subject(members, places), f"CPU {p99_cpu}"
     ended = f" that ended on {counted_on}" if subject != counted_on else ""
     who = (who_held(held), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, held))
     return Finding(
@@ -74,7 +74,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
         subject=subject,
         what=(
             f"{subject}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
-            f"(p99 {at_most(p99_ns)} of {count(waits)} waits{ended}; normal: {_NORMAL})."
+            f"(p99 {at_most(p99_ns)} of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
         next=next_step(held),
@@ -87,7 +87,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             "waited_on": places,
             "p99_s": p99_ns / 1e9,
             "max_s": worst_ns / 1e9,
-            "count": waits,
+            "count": sum(cpus[cpu].count for cpu in members),
             **culprit_values(held),
         },
     )

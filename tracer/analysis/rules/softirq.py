@@ -81,10 +81,11 @@ def _by_cpu(table: Merged, number: int) -> dict[int, Statistics]:
 
 def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
     worst_cpu = max(members, key=lambda cpu: cpus[cpu].max_ns)
-    worst_ns, p99_ns = cpus[worst_cpu].max_ns, max(cpus[cpu].p99_ns for cpu in members)
+    p99_cpu = max(members, key=lambda cpu: (cpus[cpu].p99_ns, cpus[cpu].count))
+    worst_ns, p99_ns = cpus[worst_cpu].max_ns, cpus[p99_cpu].p99_ns
     held = summary.blame.vectors.get((worst_cpu, number))
     use_worst = worst_ns / thresholds.SOFTIRQ_DELAY_WORST_NS >= p99_ns / thresholds.SOFTIRQ_DELAY_P99_NS
-    served = sum(cpus[cpu].count for cpu in members)
+    counted = f"{count(cpus[p99_cpu].count)}{f' on CPU {p99_cpu}' if len(members) > 1 else ''}"
     return Finding(
         rule="softirq.delay",
         topic=f"late {vector(number)} softirqs",
@@ -92,7 +93,7 @@ def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary
         subject=cpu_list(members),
         what=(
             f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_worst(worst_ns, held)} "
-            f"(p99 {at_most(p99_ns)} of {count(served)}; normal: {_DELAY_NORMAL})."
+            f"(p99 {at_most(p99_ns)} of {counted}; normal: {_DELAY_NORMAL})."
         ),
         who=" ".join(filter(None, (source_of(summary, number, worst_cpu), who_held(held, "delays")))),
         next=next_step(held, "delays"),

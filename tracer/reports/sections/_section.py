@@ -10,7 +10,7 @@ from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame
 from tracer.analysis.statistics import Statistics
 from tracer.reports.layout import Column
-from tracer.units import at_most, duration, moment
+from tracer.units import at_most, duration, many, moment
 
 __all__ = ["QUANTILES", "ROWS", "Section", "known", "more", "of_filter", "quantiles", "when"]
 
@@ -41,8 +41,8 @@ def when(event: Mapping[str, Any], source: Source) -> str:
 
 
 def more(rest: Sequence[object], what: str) -> str:
-    """Return the line that counts what is not shown."""
-    return f"{len(rest)} {what} not shown" if rest else ""
+    """Return the line that counts what is not shown; ``what`` in the singular."""
+    return f"{many(len(rest), what)} not shown" if rest else ""
 
 
 def of_filter(source: Source) -> str:

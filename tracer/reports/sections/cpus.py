@@ -30,7 +30,7 @@ def cpu_time(summary: Summary, source: Source) -> Section | None:
     ]
     columns = [Column("CPU"), Column("busy"), Column("tasks"), Column("softirq"), Column("hardirq"), Column("idle")]
     title = "CPU TIME" + ("  of all tasks: it can't be limited" if source.task_filters else "")
-    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "less busy CPUs"))
+    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "less busy CPU"))
 
 
 def stalls(summary: Summary, source: Source) -> Section | None:
@@ -46,7 +46,7 @@ def stalls(summary: Summary, source: Source) -> Section | None:
         for event in worst.events[:ROWS]
     ]
     columns = [Column("UTC", right=False), Column("lasted"), Column("CPU"), Column("task", right=False, flexible=True)]
-    return Section("STALLS  CPUs without progress", columns, rows, more(worst.events[ROWS:], "shorter ones"))
+    return Section("STALLS  CPUs without progress", columns, rows, more(worst.events[ROWS:], "shorter one"))
 
 
 def others(summary: Summary, source: Source) -> Section | None:

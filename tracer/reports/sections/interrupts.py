@@ -56,7 +56,7 @@ def interrupts(summary: Summary, source: Source) -> Section | None:
         *(Column("CPU"), Column("calls", rank=4), Column("rate"), Column("time")),
         *(*QUANTILES, Column("none")),
     ]
-    return Section("INTERRUPT LINES", columns, rows[:ROWS], more(rows[ROWS:], "quieter lines")) if rows else None
+    return Section("INTERRUPT LINES", columns, rows[:ROWS], more(rows[ROWS:], "quieter line")) if rows else None
 
 
 def _line(irq: int, name: str) -> str:

@@ -41,7 +41,7 @@ def polling(summary: Summary, source: Source) -> Section | None:
         *(Column("CPU"), Column("polls"), Column("packets"), Column("full"), *gaps),
     ]
     title = "NETWORK POLLING  packets per poll, share of full polls"
-    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "quieter pairs"))
+    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "quieter pair"))
 
 
 def _together(groups: list[Group]) -> Group:
@@ -66,7 +66,7 @@ def devices(summary: Summary, source: Source) -> Section | None:
         Column("link", right=False),
         *(Column("received"), Column("sent"), Column("rx pkts"), Column("tx pkts"), Column("lost")),
     ]
-    rest = more(rows[2 * ROWS :], "quieter devices")
+    rest = more(rows[2 * ROWS :], "quieter device")
     return Section("DEVICES  quiet ones left out", columns, rows[: 2 * ROWS], rest) if rows else None
 
 

@@ -34,7 +34,7 @@ def run_queue(summary: Summary, source: Source) -> Section | None:
     ]
     title = f"RUN QUEUE  time from runnable to running{of_filter(source)}"
     columns = [Column("CPU"), Column("waits"), *QUANTILES, Column("total", rank=4)]
-    return Section(title, columns, rows[: ROWS + 1], more(rows[ROWS + 1 :], "CPUs"))
+    return Section(title, columns, rows[: ROWS + 1], more(rows[ROWS + 1 :], "CPU"))
 
 
 def cgroups(summary: Summary, source: Source) -> Section | None:
@@ -52,7 +52,7 @@ def cgroups(summary: Summary, source: Source) -> Section | None:
     columns = [Column("cgroup", right=False, flexible=True, least=16, tail=True), Column("waits"), *QUANTILES]
     columns += [Column("total"), Column("preempted", rank=4)]
     title = f"RUN QUEUE BY CGROUP{of_filter(source)}"
-    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "other cgroups")) if rows else None
+    return Section(title, columns, rows[:ROWS], more(rows[ROWS:], "other cgroup")) if rows else None
 
 
 def worst_waits(summary: Summary, source: Source) -> Section | None:
