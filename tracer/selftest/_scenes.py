@@ -19,11 +19,12 @@ from tracer.workloads.packets import Packets
 from tracer.workloads.pipes import Pipes
 from tracer.workloads.victim import Victim
 
-__all__ = ["HOG_BURST", "PIPES_ROUNDS", "SLEEPS", "gather"]
+__all__ = ["HOG_BURST", "PIPES_ROUNDS", "gather"]
 
 HOG_BURST = 0.2
 PIPES_ROUNDS = 5000
-SLEEPS = 15
+#: Short ones: many more than the switches that a kernel hides in that time.
+SLEEPS_SECONDS, SLEEP = 1.5, 0.01
 
 
 def _cast(where: Places) -> dict[str, dict[str, Workload]]:
@@ -34,7 +35,7 @@ def _cast(where: Places) -> dict[str, dict[str, Workload]]:
         "packets": {"packets": Packets(3000)},
         "loopback": {"packets": Packets(2000, loopback=True)},
         "spin": {"hog": Hog(where.busy, bursts=1, burst=1.5, rest=0, urgent=False)},
-        "sleep": {"sleeper": Victim(where.free[0], SLEEPS * 0.1 - 0.05, pause=0.1)},
+        "sleep": {"sleeper": Victim(where.free[0], SLEEPS_SECONDS, pause=SLEEP)},
     }
 
 
