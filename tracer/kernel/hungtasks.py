@@ -11,11 +11,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracer.kernel.patience import Patience
 from tracer.kernel.textfiles import number
 
-__all__ = ["Detector", "TaskStatus", "blocked_tasks", "kernel_stack", "task_status"]
+__all__ = ["Detector", "TaskStacks", "TaskStatus", "blocked_tasks", "task_status"]
 
 _STACK_LIMIT = 8192
+_STACKS, _PATIENCE_SECONDS = 8, 0.1
 _FRAME = re.compile(rb"^\[<[^>]*>\] ([^+\s]+)(?:\+\S*)?(?: (\[[^\]]+\]))?", re.M)
 _DETECTOR = b"khungtaskd"
 
@@ -41,7 +43,7 @@ def task_status(tid: int) -> TaskStatus | None:
         return None
 
 
-def kernel_stack(tid: int) -> bytes:
+def _kernel_stack(tid: int) -> bytes:
     """Return where a thread sleeps: functions from the innermost, ``;`` between them, their modules in brackets.
 
     Only the innermost (wchan) where the kernel shows no stacks; b"" where it shows nothing. May block for as long as
@@ -66,6 +68,35 @@ def blocked_tasks(seconds: float) -> Iterator[list[int]]:
             yield found
             found, until = [], time.monotonic() + seconds
     yield found
+
+
+class TaskStacks:
+    """Kernel stacks of threads, each taken once since a moment, a few per interval: each costs about 100 µs."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bytes] = {}
+        self._left = 0
+        self._asked = 0
+        self._ask = Patience(lambda: _kernel_stack(self._asked), _PATIENCE_SECONDS)
+
+    def begin(self, wanted: set[tuple[int, int]]) -> None:
+        """Begin an interval: forget all but the ``wanted`` (thread, since when)."""
+        self._known = {key: stack for key, stack in self._known.items() if key in wanted}
+        self._left = _STACKS
+
+    def of(self, pid: int, since_ns: int) -> bytes:
+        """Return the stack that a thread has had since then; b"" until there is time for it."""
+        stack = self._known.get((pid, since_ns))
+        if stack is None and self._left:
+            self._left -= 1
+            self._asked = pid
+            stack = self._ask.ask()
+            if stack is not None:
+                self._known[pid, since_ns] = stack
+        return stack or b""
+
+    def close(self) -> None:
+        self._ask.close()
 
 
 class Detector:

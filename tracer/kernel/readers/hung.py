@@ -9,8 +9,7 @@ import numpy as np
 
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.cpus import in_host_pids
-from tracer.kernel.hungtasks import Detector, blocked_tasks, kernel_stack, task_status
-from tracer.kernel.patience import Patience
+from tracer.kernel.hungtasks import Detector, TaskStacks, blocked_tasks, task_status
 from tracer.kernel.session import Session
 from tracer.kernel.textfiles import number
 from tracer.layouts import constants
@@ -31,10 +30,9 @@ _BLOCKED = np.dtype(
     ]
 )
 _DETECTOR = np.dtype([("scanned_ns", "u8"), ("detected", "u8")])
-#: Threads looked up in /proc per interval, about 50 µs each, and of those the ones whose stack is taken.
-_LOOKUPS, _STACKS = 32, 8
+#: Threads looked up in /proc per interval, about 50 µs each.
+_LOOKUPS = 32
 _SEED_SECONDS = 0.003
-_PATIENCE_SECONDS = 0.1
 
 Read = dict[str, tuple[np.ndarray, Mapping[str, int]]]
 
@@ -61,7 +59,7 @@ class Reader:
         self._seeds: dict[int, int] = {}
         self._over: dict[int, int] = {}
         self._detector = Detector()
-        self._stacks = _Stacks()
+        self._stacks = TaskStacks()
         self._began_ns = 0
 
     def read(self, now_ns: int) -> Read:
@@ -151,32 +149,3 @@ class _Words:
         since_ns = now_ns if age_ns >> (self._time_bits - 1) else now_ns - age_ns
         pid = ((word >> self._tag_bits) - 1) << self._set_bits | place // self._per_set
         return _Sleep(since_ns, pid, place, word)
-
-
-class _Stacks:
-    """Stacks of sleeps, each taken once, a few per interval."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], bytes] = {}
-        self._left = 0
-        self._asked = 0
-        self._ask = Patience(lambda: kernel_stack(self._asked), _PATIENCE_SECONDS)
-
-    def begin(self, wanted: set[tuple[int, int]]) -> None:
-        """Begin an interval: forget those of other sleeps."""
-        self._known = {key: stack for key, stack in self._known.items() if key in wanted}
-        self._left = _STACKS
-
-    def of(self, pid: int, since_ns: int) -> bytes:
-        """Return a sleep's stack; b"" until there is time for it."""
-        stack = self._known.get((pid, since_ns))
-        if stack is None and self._left:
-            self._left -= 1
-            self._asked = pid
-            stack = self._ask.ask()
-            if stack is not None:
-                self._known[pid, since_ns] = stack
-        return stack or b""
-
-    def close(self) -> None:
-        self._ask.close()
