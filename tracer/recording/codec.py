@@ -129,12 +129,24 @@ class FrameDecoder:
         if structure.get("intervals") != self._sequence:
             raise RecordingError(f"the closing frame disagrees with the {self._sequence} intervals before it.")
 
+    @property
+    def layouts(self) -> Sequence[np.dtype]:
+        """What has been described so far; another sequence once a frame changed it."""
+        return self._layouts
+
+    def copy(self) -> FrameDecoder:
+        """Return a decoder that goes on from here, for who keeps a frame and decodes it later, or again."""
+        other = FrameDecoder()
+        other._layouts, other._sequence = self._layouts, self._sequence
+        return other
+
     def _learn(self, structure: dict[str, Any]) -> None:
         new = structure.get("layouts", [])
         known = [] if structure.get("forget") is True else self._layouts
         if not isinstance(new, list) or len(known) + len(new) > MAX_LAYOUTS:
             raise RecordingError("an interval describes too many kinds of rows.")
-        self._layouts = known + [parse(description) for description in new]
+        if new or known is not self._layouts:
+            self._layouts = known + [parse(description) for description in new]
 
 
 def _too_large(why: str) -> OutputError:

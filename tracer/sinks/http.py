@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 import tracer
 from tracer.errors import OutputError, UsageError
 from tracer.sinks.sink import Refused
+from tracer.sinks.token import read_token
 
 __all__ = ["Poster"]
 
@@ -26,7 +27,6 @@ _STEP_SECONDS = 5.0  # connecting, and each read
 _WHOLE_SECONDS = 15.0  # a server that answers a byte at a time is given up then
 _MOST_ANSWER = 4096
 _TRY_AGAIN = (408, 425, 429)
-_MOST_TOKEN = 4096
 
 
 class Poster:
@@ -70,19 +70,6 @@ class Poster:
         if self._tls:
             return http.client.HTTPSConnection(host, port, timeout=_STEP_SECONDS, context=self._tls)
         return http.client.HTTPConnection(host, port, timeout=_STEP_SECONDS)
-
-
-def read_token(path: str) -> str:
-    """Return the token in a file. Raises UsageError."""
-    try:
-        with open(path, "rb") as file:
-            token = file.read(_MOST_TOKEN + 1).decode("ascii").strip()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not ASCII text"
-        raise UsageError(f"the token in {path} can't be read: {why}.", hint="one line of text, mode 0600") from None
-    if not token or not token.isprintable() or len(token) > _MOST_TOKEN:
-        raise UsageError(f"{path} holds no token.", hint="one line of text, mode 0600")
-    return token
 
 
 def _split(url: str) -> SplitResult:

@@ -10,7 +10,7 @@ from tracer.alerts.engine import Identity
 from tracer.errors import UsageError
 from tracer.sinks.sink import Sink
 
-__all__ = ["KINDS", "Options", "open_sink"]
+__all__ = ["KINDS", "Options", "host_and_port", "open_sink"]
 
 #: What follows the ``#`` of a specification, by name.
 Options = dict[str, str]
@@ -107,11 +107,11 @@ KINDS: dict[str, tuple[Callable[[str, Options, Identity | None, int], Sink], tup
 }
 
 
-def host_and_port(text: str) -> tuple[str, int]:
+def host_and_port(text: str, *, lowest_port: int = 1) -> tuple[str, int]:
     """Return the parts of ``host:port``, ``[::1]:port``. Raises UsageError."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 1 << 16:
+    if not colon or not host or not (port.isascii() and port.isdigit()) or not lowest_port <= int(port) < 1 << 16:
         raise UsageError(f"'{text}' is no HOST:PORT.", hint="for example collector.example:9750, or [::1]:9750")
     return host, int(port)
 

@@ -24,8 +24,8 @@ from tracer.recording.codec import FrameEncoder
 from tracer.recording.frames import Kind, pack_frame
 from tracer.recording.greeting import Hello
 from tracer.sinks.connector import Connector, tls_context
-from tracer.sinks.http import read_token
 from tracer.sinks.report import to_stderr
+from tracer.sinks.token import read_token
 from tracer.window import Window
 
 __all__ = ["Stream"]
@@ -42,6 +42,8 @@ _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 class Stream:
     """A direct sink, and where windows go. Options: ``token-file``, ``tls``, ``tls-ca``, ``tls-cert``, ``tls-key``.
 
+    Make it in the process that uses it: its thread does not survive a fork.
+
     ``dropped``: windows and alerts that no connection took in time.
     """
 
@@ -56,6 +58,7 @@ class Stream:
     ) -> None:
         """Begin to connect. Raises UsageError when a token or a certificate can't be read."""
         token = read_token(options["token-file"]) if "token-file" in options else None
+        tls = tls_context(options)
         hello = Hello(printable(identity.node), identity.boot_id, identity.source, interval_ns)
         self.name = f"stream {host}:{port}"
         self.dropped = 0
@@ -65,7 +68,9 @@ class Stream:
         self._pending = bytearray()
         self._encoder = FrameEncoder()
         self._socket: socket.socket | None = None
-        self._connector = Connector((host, port), hello, token, tls_context(options), report)
+        # Of plain sockets; TLS takes no flags, and goes by the socket's own setting.
+        self._now = 0 if tls else socket.MSG_DONTWAIT
+        self._connector = Connector((host, port), hello, token, tls, report)
         self._connector.ask(0)
 
     def fileno(self) -> int:
@@ -80,23 +85,26 @@ class Stream:
             self._push()
 
     def send_now(self, alert: Alert) -> bool:
-        """Send at once; False when that would block or nothing is connected: it is kept, and goes as soon as it can."""
+        """Send at once; False, and not kept, when that would block or nothing is connected."""
+        self._pump()
+        taken = self._pack(alert)
+        self._push()
+        return taken
+
+    def send(self, alert: Alert) -> None:
+        """Send at once; else keep it, and send it as soon as it can be: ``beat`` does."""
         if len(self._waiting) >= _MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
         self._waiting.append(alert)
-        return self._pump()
-
-    def send(self, alert: Alert) -> None:
-        """Send at once or, from ``beat``, as soon as it can be."""
-        self.send_now(alert)
+        self._pump()
 
     def send_windows(self, windows: Sequence[Window]) -> bool:
         """Send one interval; False when it was dropped, and counted, for want of a connection or of room.
 
         Raises OutputError when no receiver would take so large an interval.
         """
-        if not self._connected() or len(self._pending) > _MOST_PENDING:
+        if not self._connected() or self._waits():
             self.dropped += 1
             return False
         self._pending += self._encoder.windows(windows)
@@ -105,7 +113,7 @@ class Stream:
 
     def beat(self) -> None:
         """Give a sign of life, and send what waits: once an interval, also when there are no windows."""
-        if self._connected() and len(self._pending) <= _MOST_PENDING:
+        if self._connected() and not self._waits():
             self._pending += pack_frame(Kind.BEAT, {"dropped": self.dropped})
         self._pump()
 
@@ -119,25 +127,34 @@ class Stream:
                 waiting = select.poll()
                 waiting.register(self._socket, select.POLLOUT)
                 waiting.poll(left * 1000)
+            if self._socket:
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_WR)
         self._connector.close()
         for made in (self._socket, self._connector.take()):
             if made is not None:
                 made.close()
         self._socket = None
 
-    def _pump(self) -> bool:
-        """Send what waits as far as it goes without waiting; return whether all of it went."""
-        if not self._connected():
+    def _pump(self) -> None:
+        """Send what waits as far as it goes."""
+        while self._connected() and self._waiting and self._pack(self._waiting[0]):
+            self._waiting.popleft()
+        self._push()
+
+    def _pack(self, alert: Alert) -> bool:
+        """Put ``alert`` behind what is to be sent; False where there is no connection, or no room."""
+        if not self._socket or self._waits():
             return False
-        while self._waiting and len(self._pending) <= _MOST_PENDING:
-            alert = self._waiting.popleft()
-            try:
-                self._pending += pack_frame(Kind.ALERT, alert_record(alert))
-            except (ValueError, TypeError, OverflowError):
-                self.dropped += 1  # one that no receiver would read
-                continue
+        try:
+            self._pending += pack_frame(Kind.ALERT, alert_record(alert))
             self._sent.append((time.monotonic(), alert))
-        return self._push() and not self._waiting
+        except (ValueError, TypeError, OverflowError):
+            self.dropped += 1  # one that no receiver would read
+        return True
+
+    def _waits(self) -> bool:
+        return len(self._pending) > _MOST_PENDING
 
     def _connected(self) -> bool:
         """Take over a connection that was made, notice one that was closed; return whether there is one."""
@@ -161,7 +178,7 @@ class Stream:
     def _hung_up(self) -> bool:
         # A receiver says nothing after its greeting. Without asking, the first frame after it left would be lost.
         try:
-            return self._socket is not None and not self._socket.recv(256)
+            return self._socket is not None and not self._socket.recv(256, self._now)
         except _WOULD_WAIT:
             return False
         except OSError:
@@ -170,7 +187,7 @@ class Stream:
     def _push(self) -> bool:
         while self._pending and self._socket:
             try:
-                sent = self._socket.send(self._pending)
+                sent = self._socket.send(self._pending, self._now)
             except _WOULD_WAIT:
                 return False
             except OSError:

@@ -1,0 +1,133 @@
+"""What the receiver knows of one node: who speaks for it, its last intervals and alerts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field, replace
+
+from tracer.alerts.alert import Alert, State
+from tracer.fleet.intake import Interval
+from tracer.recording.greeting import Hello
+
+__all__ = ["Kept", "Node", "Speaker"]
+
+_MOST_IDS = 512
+_LAST_ALERTS = 8
+_MOST_SPEAKERS = 64
+_OBJECTS = 1024  # bytes of Python objects around a kept frame, roughly
+
+
+@dataclass
+class Speaker:
+    """One process of a node (the agent, a sentinel). ``gone``: it said goodbye. ``heard_ns``: its last word."""
+
+    interval_ns: int
+    heard_ns: int
+    dropped: int = 0
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An interval with the receiver's time of its arrival; ``size``: the memory that it takes, roughly."""
+
+    at_ns: int
+    interval: Interval
+
+    @property
+    def size(self) -> int:
+        return len(self.interval.frame) + _OBJECTS
+
+
+@dataclass
+class Node:
+    """A node by its name. Times are the receiver's CLOCK_MONOTONIC.
+
+    Attributes:
+        boot_id: of the boot that spoke last.
+        speakers: its processes by their source.
+        kept: the last intervals, oldest first.
+        size: bytes they take.
+        last: the last alerts with their times.
+        silent: the dead-man alert, while it fires.
+    """
+
+    name: str
+    boot_id: str
+    heard_ns: int
+    heard_unix_ns: int
+    speakers: dict[str, Speaker] = field(default_factory=dict)
+    kept: deque[Kept] = field(default_factory=deque)
+    size: int = 0
+    last: deque[tuple[int, Alert]] = field(default_factory=lambda: deque(maxlen=_LAST_ALERTS))
+    silent: Alert | None = None
+    _told: OrderedDict[str, Alert] = field(default_factory=OrderedDict)
+
+    def greet(self, hello: Hello, now_ns: int) -> None:
+        """Expect the process to speak from now on; those of an earlier boot are over."""
+        if hello.boot_id != self.boot_id:
+            self.boot_id = hello.boot_id
+            self.speakers.clear()
+        if hello.source not in self.speakers and len(self.speakers) >= _MOST_SPEAKERS:
+            del self.speakers[next(iter(self.speakers))]
+        self.speakers[hello.source] = Speaker(hello.interval_ns, now_ns, hello.dropped)
+
+    @property
+    def expected(self) -> bool:
+        """Whether any of its processes should be speaking."""
+        return any(not speaker.gone for speaker in self.speakers.values())
+
+    @property
+    def interval_ns(self) -> int:
+        """The longest interval of those that should be speaking."""
+        return max((speaker.interval_ns for speaker in self.speakers.values() if not speaker.gone), default=0)
+
+    def keep(self, interval: Interval, now_ns: int) -> int:
+        """Keep an interval; return the bytes that it takes."""
+        kept = Kept(now_ns, replace(interval, windows=[]))
+        self.kept.append(kept)
+        self.size += kept.size
+        return kept.size
+
+    def forget_oldest(self) -> int:
+        """Give up the oldest interval; return the bytes that it took."""
+        size = self.kept.popleft().size
+        self.size -= size
+        return size
+
+    def news(self, alert: Alert, now_ns: int) -> Alert | None:
+        """Return the alert, with what is known of it from before, if it says anything new; else None.
+
+        The agent and every sentinel tell the same occurrence under one id, each with a sequence of its own.
+        """
+        before = self._told.get(alert.id)
+        if before is not None:
+            if not _is_new(before, alert):
+                return None
+            culprit = before.condition.culprit if _learnt(alert, before) else alert.condition.culprit
+            alert = replace(
+                alert,
+                sequence=max(before.sequence, alert.sequence),
+                condition=replace(alert.condition, culprit=culprit),
+            )
+        self._told[alert.id] = alert
+        self._told.move_to_end(alert.id)
+        if len(self._told) > _MOST_IDS:
+            self._told.popitem(last=False)
+        self.last.append((now_ns, alert))
+        return alert
+
+
+def _is_new(before: Alert, now: Alert) -> bool:
+    if now.state is not before.state:
+        # What one process has resolved another may still tell as firing, from before.
+        return now.state is State.RESOLVED or now.at_ns > before.at_ns
+    if now.state is State.RESOLVED:
+        return False
+    return now.severity > before.severity or _learnt(before, now) or now.sequence > before.sequence
+
+
+def _learnt(before: Alert, now: Alert) -> bool:
+    """Return whether ``now`` knows who did it, or the stack, and ``before`` did not."""
+    was, is_ = before.condition.culprit, now.condition.culprit
+    return is_ is not None and (was is None or (bool(is_.stack) and not was.stack))
