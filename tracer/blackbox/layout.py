@@ -19,7 +19,17 @@ from dataclasses import dataclass
 
 from tracer.errors import OutputError
 
-__all__ = ["BLOCK", "Geometry", "RecordHead", "SegmentHead", "blocks_of", "pack_record"]
+__all__ = [
+    "BLOCK",
+    "HEAD_BYTES",
+    "LEAST_SIZE",
+    "MOST_SIZE",
+    "Geometry",
+    "RecordHead",
+    "SegmentHead",
+    "blocks_of",
+    "pack_record",
+]
 
 BLOCK = 4096  # the page and the sector of everything in use
 LEAST_SIZE = 64 << 10
@@ -31,6 +41,7 @@ _MOST_SEGMENT = MOST_SIZE // _MOST_SEGMENTS
 _HEAD = struct.Struct("<8sIIQIIQQ36s")  # magic, checksum, version, segment size, segments, number, serial, run, boot id
 _RECORD_MAGIC = b"\x89FBR"
 _RECORD = struct.Struct("<4sIIIB3xQQQQ")  # magic, checksum, length, dropped, kind, serial, sequence, monotonic, unix
+HEAD_BYTES = _RECORD.size  # before each frame
 
 
 @dataclass(frozen=True)

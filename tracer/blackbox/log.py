@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
-from tracer.blackbox.layout import BLOCK, Geometry, RecordHead, SegmentHead, blocks_of, pack_record
+from tracer.blackbox.layout import BLOCK, HEAD_BYTES, Geometry, RecordHead, SegmentHead, blocks_of, pack_record
 
 __all__ = ["Disk", "File", "HEADER_KIND", "Log", "Position"]
 
@@ -67,7 +67,7 @@ class Log:
     @property
     def largest_frame(self) -> int:
         """How large a frame may be; larger ones find no room in any segment."""
-        return self._geometry.segment_bytes - (1 + blocks_of(len(self._header)) + 1) * BLOCK
+        return self._geometry.segment_bytes - (1 + blocks_of(len(self._header))) * BLOCK - HEAD_BYTES
 
     def append(
         self, frame: bytes | memoryview, kind: int, dropped: int = 0, monotonic_ns: int = 0, unix_ns: int = 0
@@ -88,6 +88,8 @@ class Log:
         self._disk.sync()
 
     def _begin(self, dropped: int, monotonic_ns: int, unix_ns: int) -> None:
+        # Else what is durable only in part could lie in more than one segment, and the last that is whole be overwritten.
+        self._disk.sync()
         at = self.position
         at.serial, at.number = at.serial + 1, (at.number + 1) % self._geometry.segments
         head = SegmentHead(self._geometry, at.number, at.serial, self._run, self._boot_id)
