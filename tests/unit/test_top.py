@@ -146,6 +146,13 @@ def test_a_printout_ends_with_losses_cost_and_the_meaning_of_its_columns():
     assert not any("q quit" in line or not line for line in lines)
 
 
+def test_a_filter_and_events_that_are_only_not_told_one_by_one():
+    state = TopState(Source.from_header(HEADER | {"filters": {"pid": "17"}}))
+    state.push(Node().interval(losses={"suppressed": 900}))
+    lines = render(state, 120)
+    assert "waits of pid 17 only" in lines[0] and "0 lost" in lines[-2]
+
+
 def test_other_findings_are_named_in_plain_words():
     screen = "\n".join(render(watched()))
     assert "and 1 more: late NET_RX softirqs (CPU 1)" in screen and "softirq.delay" not in screen

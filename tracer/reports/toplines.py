@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Severity
+from tracer.analysis.losses import missed
 from tracer.analysis.summary import Summary
 from tracer.reports.escape import printable
 from tracer.reports.layout import Style, wrap
@@ -24,7 +25,7 @@ def header(state: TopState, width: int) -> str:
     source, seen = state.source, state.last.intervals
     now = moment(source.unix_ns(seen.end_ns)) if seen.count else "waiting for the first interval"
     parts = [f"foreshock top  {source.host or 'unknown host'}", now if now != "–" else "time unknown"]
-    parts += [f"{name} {value} only, but CPU time" for name, value in source.task_filters]
+    parts += [f"waits of {name} {value} only" for name, value in source.task_filters]
     parts += [f"every {duration(seen.typical_ns)}" if seen.count else ""]
     parts += [f"Linux {source.kernel}" if source.kernel else ""]
     return _fill(printable("  ".join(filter(None, parts))), width)
@@ -90,8 +91,7 @@ def _lost(summary: Summary) -> str:
     reasons = [
         f"{probe} {reason} {count(number)}"
         for probe in sorted(losses.measured)
-        for reason, number in losses.reasons[probe].items()
-        if number
+        for reason, number in missed(probe, losses.reasons[probe]).items()
     ]
     return f"lost: {', '.join(reasons)}" if reasons else "0 lost"
 

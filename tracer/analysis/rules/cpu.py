@@ -60,7 +60,7 @@ def _saturated(cpus: dict[int, CpuTime], summary: Summary) -> list[Finding]:
     if not full:
         return []
     worst = max(full, key=lambda one: one.busy)
-    where = f"all {len(cpus)} CPUs" if len(full) == len(cpus) > 1 else cpu_list(one.cpu for one in full)
+    where = cpu_list(one.cpu for one in full) + (" (all)" if len(full) == len(cpus) > 1 else "")
     return [
         Finding(
             rule="cpu.saturated",
