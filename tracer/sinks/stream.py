@@ -85,19 +85,17 @@ class Stream:
             self._push()
 
     def send_now(self, alert: Alert) -> bool:
-        """Send at once; False, and not kept, when that would block or nothing is connected."""
-        self._pump()
-        taken = self._pack(alert)
-        self._push()
-        return taken
-
-    def send(self, alert: Alert) -> None:
-        """Send at once; else keep it, and send it as soon as it can be: ``beat`` does."""
+        """Send at once. False when that would block or nothing is connected: it is kept, and ``beat`` sends it then."""
         if len(self._waiting) >= _MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
         self._waiting.append(alert)
         self._pump()
+        return not self._waiting
+
+    def send(self, alert: Alert) -> None:
+        """Send as ``send_now`` does."""
+        self.send_now(alert)
 
     def send_windows(self, windows: Sequence[Window]) -> bool:
         """Send one interval; False when it was dropped, and counted, for want of a connection or of room.
