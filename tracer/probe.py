@@ -218,7 +218,8 @@ class Probe:
     ``settings`` are integer constants of the C text with their defaults, ``enums`` kernel enumerators
     (``("cgroup_subsys_id", "cpu_cgrp_id")`` becomes ``CPU_CGRP_ID``), ``filters`` those of "pid", "cgroup"
     that the probe can apply, ``requires`` the probes whose handlers have to run before this one's,
-    ``aliases`` names of other tools that ask the same question. Cost and limits stand in the module's
+    ``aliases`` names of other tools that ask the same question, ``capabilities`` what its source or reader needs all
+    along beyond ``privilege.KEPT`` ("syslog"). Cost and limits stand in the module's
     docstring, under ``Overhead:`` and ``Caveat:``.
     """
 
@@ -238,3 +239,4 @@ class Probe:
     source: str = ""
     reader: str = ""
     aliases: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ PROBE = Probe(
     requires=("cpustate",),
     aliases=("hungtask", "dstate"),
     reader="hung",
+    capabilities=("sys_ptrace",),
     settings={"HUNG_LISTED_NS": 10_000_000_000},
     hooks=(
         Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *"), everywhere=True),

@@ -48,6 +48,7 @@ PROBE = Probe(
     requires=("cpustate",),
     aliases=("wqlat",),
     reader="workqueue",
+    capabilities=("sys_ptrace",),
     settings={"WORKQUEUE_THRESHOLD_NS": 1_000_000_000, "WORKQUEUE_LISTED_NS": 10_000_000_000},
     hooks=(
         Tracepoint(
