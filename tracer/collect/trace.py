@@ -17,6 +17,7 @@ from tracer.kernel import cpus, privilege
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.job import Options
 from tracer.kernel.session import Session, attach
+from tracer.probe import Probe
 from tracer.window import Window
 
 __all__ = ["Request", "Trace"]
@@ -97,6 +98,11 @@ class Trace:
         if foreign:
             self.notes.append(_FOREIGN)
         self.seconds = self._session.seconds
+
+    @property
+    def probes(self) -> list[Probe]:
+        """The probes that run."""
+        return self._session.probes
 
     def header(self) -> dict[str, Any]:
         """Return the recording header of this trace; reading the fingerprint takes up to 150 ms."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["DURATION", "tracing_options"]
+__all__ = ["DURATION", "INTERVAL", "tracing_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -50,7 +50,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic befor
 DURATION = _Duration(10 * _UNITS["ms"])  # attaching takes longer than less
 #: Collecting takes a few milliseconds: shorter windows would show foreshock itself. The kernel side hands idle rows of
 #: interrupts and NAPIs on after 69 s (HARDIRQ_IDLE_NS, NAPI_IDLE_NS): longer ones would mix two of them in one row.
-_INTERVAL = _Duration(
+INTERVAL = _Duration(
     10 * _UNITS["ms"],
     60 * _UNITS["s"],
     "interrupts unused for 69 s lose their row to others, which a longer window would mix up",
@@ -70,7 +70,7 @@ def tracing_options(command: _Command) -> _Command:
         click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
         click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
         click.option(
-            "--interval", type=_INTERVAL, default="1s", show_default=True, help="Length of one window, 10ms to 60s."
+            "--interval", type=INTERVAL, default="1s", show_default=True, help="Length of one window, 10ms to 60s."
         ),
         click.option("--deep", is_flag=True, help="Also the deep probes: stacks, per-task; costs more."),
         click.option(

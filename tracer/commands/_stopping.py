@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["stopping"]
+__all__ = ["stopping", "waking"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -29,3 +30,16 @@ def stopping() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def waking() -> Iterator[int]:
+    """Yield a descriptor that becomes readable with the first signal, for who waits for descriptors."""
+    wakes, end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    before = signal.set_wakeup_fd(end)
+    try:
+        yield wakes
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(wakes)
+        os.close(end)

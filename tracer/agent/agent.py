@@ -1,0 +1,217 @@
+"""The always-on process: probes, every rule once an interval, and what has to do with disks, names and slow sinks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+
+from tracer.agent import keeping, placing
+from tracer.agent.board import Board
+from tracer.agent.crew import Crew
+from tracer.agent.desk import Desk
+from tracer.agent.duty import Duty
+from tracer.agent.lookout import Lookout
+from tracer.agent.orders import Orders, check, open_sinks
+from tracer.agent.sentinel import STAGGER_NS
+from tracer.agent.streaming import Streaming
+from tracer.agent.symbols import Symbols
+from tracer.alerts.alert import Alert
+from tracer.alerts.engine import Engine, Identity
+from tracer.alerts.rule import Rule, View
+from tracer.blackbox import Recorder
+from tracer.collect.trace import Request, Trace
+from tracer.errors import RecordingError
+from tracer.kernel.clock import Offset, offset_ns
+from tracer.kernel.cpus import OnlineCpus
+from tracer.kernel.job import MOST_SENTINELS
+from tracer.kernel.session import Session
+from tracer.kernel.textfiles import text
+from tracer.window import Window
+
+__all__ = ["Agent"]
+
+#: The sentinels come first, each in its turn.
+_LATER_NS = (MOST_SENTINELS + 1) * STAGGER_NS
+_READY_SECONDS = 3.0
+#: For a sentinel that has to be forked again, and for names of kernel code.
+_KEPT = ("ipc_lock", "sys_nice", "syslog")
+
+
+class Agent:
+    """Attaches, forks the sentinels and opens everything on construction; ``run`` judges until it is told to stop.
+
+    ``note`` gets lines about the agent itself, as they come. Raises UsageError, UnavailableError and OutputError for
+    what can't be had. Construct it before this process starts a thread.
+    """
+
+    def __init__(self, orders: Orders, rules: Mapping[str, Rule], note: Callable[[str], None]) -> None:
+        check(orders, rules)
+        stream = orders.stream_spec
+        self.orders = orders
+        self.rules = tuple(rules.values())
+        self.identity = Identity(os.uname().nodename, text("/proc/sys/kernel/random/boot_id") or "", offset_ns()[0])
+        self._note = note
+        self._said: set[str] = set()
+        self._offset = Offset()
+        self._engine = Engine(self.rules, self.identity, shadow=orders.shadow)
+        self._restore()
+        self._board = Board()
+        self.direct, self.slow = open_sinks(orders.sink_specs)
+        with contextlib.ExitStack() as opened:
+            self._attach(opened, stream)
+            self._open(opened, stream)
+            self._opened = opened.pop_all()
+
+    def run(self, stop: threading.Event, wakes: int, after: Callable[[View], None]) -> None:
+        """Judge every interval until ``stop`` is set, and ``wakes`` is readable; call ``after`` with each view."""
+        while not stop.is_set():
+            left = self.trace.seconds_left()
+            if left > 0:
+                self.trace.wait(lambda seconds: self._sleep(seconds, wakes), left)
+            else:
+                after(self._interval())
+
+    def close(self) -> None:
+        """Detach, end the sentinels and say goodbye."""
+        self._opened.close()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def told(self) -> int:
+        """How many messages there were."""
+        return self.desk.told
+
+    @property
+    def firing(self) -> list[Alert]:
+        """The alerts that fire now."""
+        return self._engine.firing
+
+    def _restore(self) -> None:
+        if self.orders.state is None:
+            return
+        state, trouble = keeping.load(self.orders.state)
+        try:
+            if state:
+                self._engine.restore(state, time.monotonic_ns())
+        except RecordingError as error:
+            trouble = f"{self.orders.state}: {error.message}"
+        if trouble:
+            self._note(trouble)
+
+    def _attach(self, opened: contextlib.ExitStack, stream: str) -> None:
+        cpus = placing.choose(placing.topology(placing.housekeeping()), MOST_SENTINELS)
+        fast = tuple(rule for rule in self.rules if rule.fast)
+
+        def attached(session: Session) -> None:
+            self._symbols = Symbols()
+            duty = Duty(
+                self.identity, fast, self._symbols.symbol, frozenset(self.orders.shadow), tuple(self.direct),
+                stream, self.orders.interval_ns, self._engine.state(),
+            )  # fmt: skip
+            self.crew = Crew(session, duty, self._board, cpus)
+            opened.callback(self.crew.close)
+
+        request = Request(
+            self.orders.probes, interval_ns=self.orders.interval_ns, sentinels=len(cpus), keep=_KEPT
+        )  # fmt: skip
+        self.trace = Trace(request, attached)
+        opened.callback(self.trace.close)
+        self._lookout = Lookout(self.rules, self.orders.interval_ns, self._symbols.symbol)
+
+    def _open(self, opened: contextlib.ExitStack, stream: str) -> None:
+        """Open what may have threads or processes: after the sentinels."""
+        self._online = OnlineCpus()
+        opened.callback(self._online.close)
+        self._keeper = keeping.Keeper(self.orders.state) if self.orders.state else None
+        if self._keeper:
+            opened.callback(self._keeper.close)
+        header = self.trace.header() if self.orders.blackbox or stream else {}
+        self.recorder = None
+        if self.orders.blackbox:
+            path, *more = self.orders.blackbox
+            self.recorder = Recorder(path, header=header, mirror="".join(more))
+            opened.callback(self.recorder.close)
+            for note in self.recorder.notes:
+                self._note(note)
+        self.stream = Streaming(stream, self.identity, self.orders.interval_ns) if stream else None
+        if self.stream:
+            self.stream.introduce(header)
+            opened.callback(self.stream.close)
+        self.desk = Desk(
+            self._board, self.direct, self.slow, self._note, stream=self.stream, recorder=self.recorder
+        )  # fmt: skip
+        opened.callback(self.desk.close)
+        self._hear_ready()
+
+    def _hear_ready(self) -> None:
+        until = time.monotonic() + _READY_SECONDS
+        while not all(post.ready for post in self.crew.posts) and time.monotonic() < until:
+            self._hear()
+            time.sleep(0.01)
+
+    def _sleep(self, seconds: float, wakes: int) -> bool:
+        """Wait for the interval's end and deliver meanwhile what sentinels tell; return whether to stop."""
+        due = self.desk.send()
+        poll = select.poll()
+        for descriptor in (wakes, *self.crew.descriptors()):
+            poll.register(descriptor, select.POLLIN)
+        ready = dict(poll.poll(1000 * (seconds if due is None else min(seconds, due))))
+        if ready.keys() - {wakes}:
+            self._hear()
+        return wakes in ready
+
+    def _hear(self) -> None:
+        alerts, notes = self.crew.received()
+        for alert in alerts:
+            self.desk.deliver(alert, _LATER_NS)
+        for note in notes:
+            self._note(note)
+
+    def _interval(self) -> View:
+        windows = self.trace.collect()
+        view = self._lookout.view(windows)
+        self._board.put_settings(self._lookout.settings)
+        for moved_ns in self._offset.moved():
+            self._engine.tell_time(moved_ns)
+        fast = {rule.name for rule in self.rules if rule.fast}
+        for alert in self._engine.judge(view):
+            self.desk.deliver(alert, _LATER_NS if alert.rule in fast else 0)
+        self.desk.send()
+        self._pass_on(windows)
+        # An alert that is out may still lack names of a module that was loaded since.
+        self._symbols.refresh()
+        for note in (*self.crew.watch(time.monotonic_ns(), self._online.read()), *self._troubles()):
+            self._note(note)
+        return view
+
+    def _pass_on(self, windows: Sequence[Window]) -> None:
+        if self.recorder:
+            self.recorder.windows(windows)
+        if self.stream:
+            self.stream.send_windows(windows)
+            self.stream.beat(time.monotonic_ns())
+        if self._keeper:
+            self._keeper.keep(self._engine.state())
+
+    def _troubles(self) -> Iterator[str]:
+        """Yield what went wrong in here, each once."""
+        found = [f"rule {name} fails: {why}" for name, why in self._engine.broken.items()]
+        found += [self._keeper.error] if self._keeper and self._keeper.error else []
+        for status in self.recorder.status() if self.recorder else ():
+            found += [f"black box {status.path}: {status.error}"] if status.error else []
+        for trouble in found:
+            if trouble not in self._said:
+                self._said.add(trouble)
+                yield trouble

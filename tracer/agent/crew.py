@@ -1,0 +1,156 @@
+"""The sentinels as the agent sees them: forked, watched, forked again when one dies."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracer.agent import placing
+from tracer.agent.board import Board
+from tracer.agent.duty import Duty, serve
+from tracer.agent.wire import Wire
+from tracer.alerts.alert import Alert
+from tracer.kernel.memlock import give_back_memory
+from tracer.kernel.session import Session
+
+__all__ = ["Crew", "Post"]
+
+_SECOND = 1_000_000_000
+#: One that dies is replaced, but not in a loop.
+_AGAIN_NS = 5 * _SECOND
+#: One that has not turned for so long is told: its CPU may be the one that is stuck.
+_SILENT_NS = 2 * _SECOND
+
+
+@dataclass
+class Post:
+    """One sentinel: where it is and what became of it. ``lacks`` is what it has to do without, in a few words."""
+
+    number: int
+    cpu: int
+    pid: int = 0
+    wire: Wire | None = None
+    ready: bool = False
+    lacks: tuple[str, ...] = ()
+    forked_ns: int = 0
+    silent: bool = False
+    deaths: int = 0
+
+
+class Crew:
+    """Forks a sentinel to each of ``cpus``, and keeps them there. ``posts`` are all of them.
+
+    Construct it before this process starts a thread.
+    """
+
+    def __init__(self, session: Session, duty: Duty, board: Board, cpus: Sequence[int]) -> None:
+        self._session = session
+        self._duty = duty
+        self._board = board
+        self.posts = [Post(number, cpu) for number, cpu in enumerate(cpus)]
+        gc.collect()
+        # What the heap has free would be copied into each; and what there is now will not be looked at again.
+        give_back_memory()
+        gc.freeze()
+        for post in self.posts:
+            self._fork(post)
+
+    def descriptors(self) -> dict[int, Post]:
+        """Return what becomes readable when a sentinel has told something, or died."""
+        return {post.wire.fileno(): post for post in self.posts if post.wire}
+
+    def received(self) -> tuple[list[Alert], list[str]]:
+        """Return the alerts that sentinels told since the last call, and what there is to say of themselves."""
+        alerts: list[Alert] = []
+        notes: list[str] = []
+        for post in self.posts:
+            try:
+                for kind, value in post.wire.received() if post.wire else ():
+                    if kind == "alert":
+                        alerts.append(value)
+                    elif kind == "ready":
+                        post.ready, post.lacks = True, tuple(value)
+            except EOFError:
+                notes.append(self._buried(post))
+        return alerts, notes
+
+    def watch(self, now_ns: int, online: frozenset[int]) -> list[str]:
+        """Fork again who is missing; return what there is to say: who is silent, who is back, who had to move."""
+        notes: list[str] = []
+        for post in self.posts:
+            if post.pid and post.cpu not in online:
+                notes.append(f"sentinel {post.number}: CPU {post.cpu} went offline")
+                self._end(post)
+            if not post.pid:
+                notes += self._replace(post, now_ns)
+                continue
+            beat_ns = max(int(self._board.sentinels[post.number]["beat_ns"]), post.forked_ns)
+            silent = now_ns - beat_ns > _SILENT_NS
+            if silent != post.silent:
+                post.silent = silent
+                how = f"has not run for {(now_ns - beat_ns) / _SECOND:.1f} s" if silent else "runs again"
+                notes.append(f"sentinel {post.number} on CPU {post.cpu} {how}")
+        return notes
+
+    def close(self) -> None:
+        """End them: they say what they have to say, and goodbye, and go."""
+        for post in self.posts:
+            if post.wire:
+                post.wire.say("bye")
+                post.wire.close()
+        until = time.monotonic() + 1.0
+        for post in self.posts:
+            while post.pid and not _ended(post.pid) and time.monotonic() < until:
+                time.sleep(0.005)
+            self._end(post)
+
+    def _replace(self, post: Post, now_ns: int) -> list[str]:
+        if now_ns - post.forked_ns < _AGAIN_NS:
+            return []
+        places = placing.topology(placing.housekeeping())
+        found = placing.choose(places, 1, [other.cpu for other in self.posts if other is not post])
+        if not found:
+            return []
+        post.cpu = post.cpu if post.cpu in places else found[0]
+        self._fork(post)
+        return [f"sentinel {post.number} runs again, on CPU {post.cpu}"]
+
+    def _fork(self, post: Post) -> None:
+        ours, theirs = Wire.pair()
+        post.forked_ns, post.silent, post.ready = time.monotonic_ns(), False, False
+        parent = os.getpid()
+        post.pid = os.fork()
+        if not post.pid:
+            serve(post.number, post.cpu, theirs, self._session, self._duty, self._board, parent)
+        theirs.close()
+        post.wire = ours
+
+    def _buried(self, post: Post) -> str:
+        """Take a dead one off the list and return what to say of it."""
+        pid, post.deaths = post.pid, post.deaths + 1
+        self._end(post)
+        return f"sentinel {post.number} on CPU {post.cpu} (pid {pid}) died"
+
+    def _end(self, post: Post) -> None:
+        if post.pid and not _ended(post.pid):
+            os.kill(post.pid, signal.SIGKILL)
+            # One that is stuck in the kernel is left to the kernel.
+            for _ in range(100):
+                if _ended(post.pid):
+                    break
+                time.sleep(0.001)
+        if post.wire:
+            post.wire.close()
+        post.pid, post.wire = 0, None
+
+
+def _ended(pid: int) -> bool:
+    """Reap a child if it has ended, and return whether it has."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True

@@ -1,0 +1,80 @@
+"""Where the agent's alerts go out: to direct sinks, slow sinks, the stream and the black box, each once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tracer.agent.board import Board
+from tracer.agent.outbox import Outbox
+from tracer.agent.streaming import Streaming
+from tracer.alerts.alert import Alert
+from tracer.sinks import Courier, DirectSink, Sink
+
+__all__ = ["Desk"]
+
+#: Stands for all that only the agent has, on the board where the shared sinks have places of their own.
+_OWN = 255
+
+
+class _Recorder(Protocol):
+    def alert(self, alert: Alert) -> None: ...
+
+
+class Desk:
+    """Delivers what the agent judged itself and what sentinels told; what a sink has had already stays away from it.
+
+    Construct it when the sentinels are forked: it starts a thread for each of ``slow``. ``told`` counts news.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        direct: Sequence[DirectSink],
+        slow: Sequence[Sink],
+        report: Callable[[str], None],
+        *,
+        stream: Streaming | None = None,
+        recorder: _Recorder | None = None,
+    ) -> None:
+        self._board = board
+        self._direct = direct
+        self._outbox = Outbox(board, direct, [stream] if stream else [])
+        self._couriers = [Courier(sink, report) for sink in slow]
+        self._recorder = recorder
+        self.told = 0
+
+    def deliver(self, alert: Alert, later_ns: int = 0) -> None:
+        """Deliver; to sinks that the sentinels have, too, only if none of them has done it ``later_ns`` from now."""
+        now_ns = time.monotonic_ns()
+        self._outbox.put(alert, now_ns, later_ns)
+        if self._board.is_told(_OWN, alert, now_ns):
+            return
+        self._board.mark_told(_OWN, alert, now_ns)
+        self.told += 1
+        if self._recorder:
+            self._recorder.alert(alert)
+        # A rule on trial is told to nobody but the logs.
+        for courier in () if alert.shadow else self._couriers:
+            courier.send(alert)
+
+    def send(self) -> float | None:
+        """Send what is due; return in how many seconds more will be, None if nothing will."""
+        now_ns = time.monotonic_ns()
+        self._outbox.send(now_ns)
+        due_ns = self._outbox.due_ns(now_ns)
+        return None if due_ns is None else (due_ns - now_ns) / 1e9
+
+    @property
+    def dropped(self) -> int:
+        """Alerts that no sink took in time."""
+        return self._outbox.dropped + sum(courier.dropped + courier.failed for courier in self._couriers)
+
+    def close(self) -> None:
+        """Send what is left and close everything."""
+        self._outbox.send(time.monotonic_ns() + 10**10)
+        for courier in self._couriers:
+            courier.close()
+        for sink in self._direct:
+            sink.close()

@@ -1,0 +1,118 @@
+"""The life of a sentinel, from the fork on: where it runs, what it keeps, what it gives up."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from tracer.agent.board import Board
+from tracer.agent.outbox import Outbox
+from tracer.agent.sentinel import Sentinel
+from tracer.agent.sight import Sight
+from tracer.agent.streaming import Streaming
+from tracer.agent.warming import warm
+from tracer.agent.wire import Wire
+from tracer.alerts.engine import Engine, Identity
+from tracer.alerts.rule import Rule
+from tracer.kernel import privilege
+from tracer.kernel.loader import syscalls
+from tracer.kernel.memlock import lock_memory
+from tracer.kernel.realtime import real_time
+from tracer.kernel.session import Session
+from tracer.sinks import DirectSink
+
+__all__ = ["Duty", "serve"]
+
+#: Without the first, memory would be refused at the limit once it is locked; the second is for the stream's token.
+_KEPT = ("ipc_lock", "dac_read_search")
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What every sentinel has to do.
+
+    ``rules`` are the fast ones, ``shadow`` the names of those on trial. ``sinks`` are open, and shared with the agent.
+    ``stream`` is a specification for ``open_sink`` or "": each opens its own. ``state`` is what an ``Engine`` had
+    before.
+    """
+
+    identity: Identity
+    rules: tuple[Rule, ...]
+    symbol: Callable[[int], tuple[str, str]]
+    shadow: frozenset[str] = frozenset()
+    sinks: tuple[DirectSink, ...] = ()
+    stream: str = ""
+    interval_ns: int = 1_000_000_000
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board, agent: int) -> NoReturn:
+    """Be a sentinel until the agent (a pid) is gone; called in the forked process, which never returns from here."""
+    code = 1
+    try:
+        _settle_down(cpu, agent)
+        _serve(number, wire, session, duty, board)
+        code = 0
+    except BaseException as error:
+        # Straight to the descriptor: buffers may hold what the agent had not written yet.
+        os.write(2, f"foreshock: sentinel {number}: {type(error).__name__}: {error}\n".encode(errors="replace"))
+        if os.environ.get("FORESHOCK_DEBUG") == "1":
+            sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        os._exit(code)
+
+
+def _settle_down(cpu: int, agent: int) -> None:
+    signal.set_wakeup_fd(-1)
+    # Ctrl-C reaches the whole group: the agent ends, and that ends this.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    syscalls.die_with_parent()
+    if os.getppid() != agent:
+        os._exit(1)  # it died before that
+    os.sched_setaffinity(0, {cpu})
+    # No collection in the middle of an alert; see Sentinel.turn.
+    gc.disable()
+
+
+def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) -> None:
+    ring = session.sentinel_ring(number)
+    kept = [ring.descriptor, wire.fileno(), *(sink.fileno() for sink in duty.sinks)]
+    # Above all the programs', which have to end with the agent; and whatever else it has open.
+    _close_all_but(kept)
+    identity = replace(duty.identity, source=f"sentinel {number}")
+    sight = Sight(session, ring, duty.rules, duty.symbol)
+    warm(
+        replace(identity, boot_id="rehearsal"),
+        (*duty.sinks, wire),
+        lambda: sight.look(time.monotonic_ns(), board.settings()),
+        duty.rules,
+    )
+    lacks = [lack for lack in (lock_memory(), real_time()) if lack]
+    privilege.keep_only(_KEPT)
+    # Its thread has this process's priority: one that waited behind others with the interpreter in hand would stop us.
+    stream = Streaming(duty.stream, identity, duty.interval_ns) if duty.stream else None
+    engine = Engine(duty.rules, identity, shadow=duty.shadow)
+    if duty.state:
+        engine.restore(duty.state, time.monotonic_ns())
+    outbox = Outbox(board, duty.sinks, (wire, *([stream] if stream else [])))
+    wire.say("ready", lacks)
+    sentinel = Sentinel(number, sight, engine, board, outbox, wakes=[ring.descriptor], wire=wire, stream=stream)
+    if sentinel.run() and stream:
+        stream.close()
+
+
+def _close_all_but(kept: Collection[int]) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # the one that lists them

@@ -1,0 +1,51 @@
+"""What the agent sees: an interval's windows, the kernel's settings, and earlier windows of what rules ask for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from tracer.alerts.rule import Rule, View
+from tracer.window import Window
+
+__all__ = ["HISTORY_NS", "Lookout", "read_settings"]
+
+_Key = tuple[str, str]
+
+#: Earlier windows go back so far.
+HISTORY_NS = 600_000_000_000
+_SETTINGS = ("detectors", "settings")
+
+
+class Lookout:
+    """Keeps what rules may look at; ``settings`` are the kernel's, as read last."""
+
+    def __init__(self, rules: Iterable[Rule], interval_ns: int, symbol: Callable[[int], tuple[str, str]]) -> None:
+        most = max(2, HISTORY_NS // interval_ns)
+        self.settings: dict[str, str] = {}
+        self._history: dict[_Key, deque[Window]] = {
+            table: deque(maxlen=most) for rule in rules for table in rule.history
+        }
+        self._symbol = symbol
+
+    def view(self, windows: Sequence[Window]) -> View:
+        """Return what is seen at the end of an interval."""
+        latest = {(window.probe, window.table): window for window in windows}
+        if _SETTINGS in latest:
+            self.settings.update(read_settings(latest[_SETTINGS]))
+        for table, history in self._history.items():
+            if table in latest:
+                history.append(latest[table])
+        now_ns = max((window.end_ns for window in windows), default=0)
+        return View(
+            now_ns, latest, self.settings, {key: tuple(kept) for key, kept in self._history.items()}, self._symbol
+        )
+
+
+def read_settings(window: Window) -> dict[str, str]:
+    """Return the kernel's settings by name."""
+    rows = window.rows
+    return {
+        name.decode(errors="replace"): value.decode(errors="replace")
+        for name, value in zip(rows["name"].tolist(), rows["value"].tolist(), strict=True)
+    }

@@ -1,0 +1,80 @@
+"""What the user asked the agent for, and what follows from that before anything is attached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+from tracer.alerts.rule import Rule
+from tracer.errors import UsageError
+from tracer.sinks import DirectSink, Sink, open_sink
+from tracer.sinks.journald import SOCKET
+
+__all__ = ["Orders", "check", "open_sinks"]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The options of ``foreshock agent``. ``stream`` is HOST:PORT or "", ``sinks`` are as ``open_sink`` reads them.
+
+    ``blackbox``: up to two paths.
+    """
+
+    interval_ns: int = 1_000_000_000
+    probes: str = "auto"
+    sinks: tuple[str, ...] = ()
+    shadow: tuple[str, ...] = ()
+    blackbox: tuple[str, ...] = ()
+    stream: str = ""
+    token_file: str = ""
+    state: Path | None = None
+    foreground: bool = False
+
+    @property
+    def stream_spec(self) -> str:
+        """The stream as a sink's specification; "" for none."""
+        if not self.stream:
+            if self.token_file:
+                raise UsageError("--token-file is for a stream.", hint="add --stream HOST:PORT")
+            return ""
+        target, _, options = self.stream.partition("#")
+        more = urlencode({"token-file": self.token_file}) if self.token_file else ""
+        options = "&".join(filter(None, (options, more)))
+        return f"stream:{target}#{options}" if options else f"stream:{target}"
+
+    @property
+    def sink_specs(self) -> tuple[str, ...]:
+        """The sinks, or where the user named none: the terminal to watch, else the journal, else JSON lines."""
+        if self.sinks:
+            return self.sinks
+        if self.foreground:
+            return ("terminal",)
+        return ("journald",) if os.path.exists(SOCKET) else ("json:-",)
+
+
+def open_sinks(specs: Sequence[str]) -> tuple[list[DirectSink], list[Sink]]:
+    """Return the sinks that never block, and the others. Raises UsageError and OutputError."""
+    direct: list[DirectSink] = []
+    slow: list[Sink] = []
+    for spec in specs:
+        if spec.partition(":")[0] == "stream":
+            raise UsageError("a stream is no --sink.", hint="--stream HOST:PORT")
+        sink = open_sink(spec)
+        if isinstance(sink, DirectSink):
+            direct.append(sink)
+        else:
+            slow.append(sink)
+    return direct, slow
+
+
+def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
+    """Raise UsageError for orders that can't be carried out anywhere."""
+    for name in orders.shadow:
+        if name not in rules:
+            known = ", ".join(sorted(rules)) or "none"
+            raise UsageError(f"--shadow {name}: there is no such rule.", hint=f"rules: {known}")
+    if len(set(orders.blackbox)) != len(orders.blackbox) or len(orders.blackbox) > 2:
+        raise UsageError("--blackbox takes one path, or two different ones.", hint="the second should be another disk")

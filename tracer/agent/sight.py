@@ -1,0 +1,86 @@
+"""What a sentinel sees: its own ring's events and what is open on each CPU, as the windows that rules know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from tracer.alerts.rule import Rule, View
+from tracer.kernel.readers import overdue
+from tracer.kernel.ring import Ring
+from tracer.kernel.session import Session
+from tracer.layouts import layout
+from tracer.probe import Events, Probe
+from tracer.window import Window
+
+__all__ = ["Sight", "tables_seen"]
+
+_Key = tuple[str, str]
+_Symbol = Callable[[int], tuple[str, str]]
+
+#: Events stay in view for so long: of a stall that lasts, the next is told within it.
+_IN_VIEW_NS = 1_000_000_000
+_OPEN = ("cpustall", "open")
+#: Decoded per turn; where more CPUs are in trouble at once, what is open tells of the others.
+_MOST_EVENTS = 64
+
+
+class _NoNames:
+    """A sentinel asks /proc nothing: whoever is stuck may hold the lock that an answer needs."""
+
+    def cgroup(self, cgroup_id: int) -> bytes:
+        return b""
+
+    def cgroup_of(self, pid: int) -> bytes:
+        return b""
+
+
+def tables_seen(probes: Iterable[Probe]) -> dict[_Key, tuple[Probe, Events | None]]:
+    """Return the tables that a sentinel has of ``probes``: events (as far as told to it), and what is open."""
+    seen: dict[_Key, tuple[Probe, Events | None]] = {}
+    for probe in probes:
+        for table in probe.tables:
+            if isinstance(table, Events):
+                seen[probe.name, table.name] = (probe, table)
+            elif (probe.name, table.name) == _OPEN:
+                seen[_OPEN] = (probe, None)
+    return seen
+
+
+class Sight:
+    """Turns one sentinel's ring and the live rows into views. ``rules`` say which tables are wanted."""
+
+    def __init__(self, session: Session, ring: Ring, rules: Iterable[Rule], symbol: _Symbol) -> None:
+        self._session = session
+        self._ring = ring
+        self._symbol = symbol
+        wanted = {table for rule in rules for table in (*rule.needs, *rule.wants)}
+        seen = {key: found for key, found in tables_seen(session.probes).items() if key in wanted}
+        self._none = {key: _decoded(probe, table, []) for key, (probe, table) in seen.items() if table}
+        self._told: dict[_Key, list[tuple[int, np.ndarray]]] = {key: [] for key in self._none}
+        self._overdue = overdue.Reader(session, seen[_OPEN][0], tasks=False) if _OPEN in seen else None
+
+    def look(self, now_ns: int, settings: Mapping[str, str]) -> View:
+        """Return what is seen now: events of the last second, and what is open."""
+        for probe, table, raw in self._session.sorted(self._ring.read()):
+            key = (probe.name, table.name)
+            if key in self._told:
+                self._told[key].append((now_ns, _decoded(probe, table, raw[-_MOST_EVENTS:])))
+        windows = {key: self._window(key, now_ns) for key in self._told}
+        if self._overdue:
+            rows, losses = self._overdue.read(now_ns)["open"]
+            windows[_OPEN] = Window(*_OPEN, now_ns, now_ns, rows, losses)
+        return View(now_ns, windows, settings, symbol=self._symbol)
+
+    def _window(self, key: _Key, now_ns: int) -> Window:
+        told = self._told[key]
+        while told and told[0][0] < now_ns - _IN_VIEW_NS:
+            told.pop(0)
+        rows = np.concatenate([rows for _, rows in told]) if told else self._none[key]
+        return Window(*key, now_ns - _IN_VIEW_NS, now_ns, rows)
+
+
+def _decoded(probe: Probe, table: Events, raw: np.ndarray | list[bytes]) -> np.ndarray:
+    events = np.zeros(0, layout(probe.name, table.layout)) if isinstance(raw, list) else raw
+    return table.decode(events, _NoNames()) if table.decode else events

@@ -1,0 +1,84 @@
+"""Watch this node all the time and tell what is about to go wrong, before the kernel does.
+
+Sentinels, small processes on different CPUs, tell on their own what can't wait: see docs/architecture.md, "Alerts".
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracer.commands._early import start_early
+from tracer.commands._options import INTERVAL
+from tracer.commands._stopping import stopping, waking
+
+if TYPE_CHECKING:
+    from tracer.alerts.rule import View
+
+GROUP = "Run always"
+ORDER = 1
+
+_STATE = "/var/lib/foreshock/alerts.state"
+
+
+@click.command()
+@click.option("--foreground", is_flag=True, help="Show what is watched, alerts as they come, and a sign of life.")
+@click.option("--interval", type=INTERVAL, default="1s", show_default=True, help="How often all rules are asked.")
+@click.option("--probes", default="auto", show_default=True, metavar="A,B",
+              help="Probes by name, or auto: every light one that can run here.")  # fmt: skip
+@click.option("--sink", "sinks", multiple=True, metavar="SPEC",
+              help="Where alerts go, again for each: terminal, json:PATH, journald, webhook:URL, alertmanager:URL; "
+              "kmsg and pmsg write to the kernel's own logs. Default: the journal, else JSON lines.")  # fmt: skip
+@click.option("--shadow", multiple=True, metavar="RULE", help="A rule on trial: its alerts are only logged.")
+@click.option("--blackbox", multiple=True, metavar="PATH",
+              help="Record the last minutes into this file; a second one is a copy, on another disk.")  # fmt: skip
+@click.option("--stream", default="", metavar="HOST:PORT", help="Send alerts and windows to 'foreshock fleet serve'.")
+@click.option("--token-file", default="", metavar="FILE", help="Holds the stream's token.")
+@click.option("--state", metavar="FILE", help=f"Which alerts fire, for after a restart. As root: {_STATE}.")
+def agent(
+    foreground: bool,
+    interval: int,
+    probes: str,
+    sinks: tuple[str, ...],
+    shadow: tuple[str, ...],
+    blackbox: tuple[str, ...],
+    stream: str,
+    token_file: str,
+    state: str | None,
+) -> None:
+    """Watch this node all the time and tell what is about to go wrong, before the kernel does.
+
+    \b
+    foreshock agent --foreground                             watch it at work
+    foreshock agent --sink journald --sink webhook:https://hooks.example/x
+    foreshock agent --stream collector:9750 --token-file /etc/foreshock/token
+
+    Ctrl-C or SIGTERM ends it. deploy/foreshock-agent.service is a unit for systemd.
+    """
+    with stopping() as stop, waking() as wakes:
+        start_early()
+        # Not at the top: `foreshock agent --help` needs neither numpy nor the kernel side.
+        from tracer.agent.agent import Agent
+        from tracer.agent.orders import Orders
+        from tracer.agent.screen import Screen
+        from tracer.agent.service import Service
+        from tracer.alerts.rules import rules
+
+        kept = state or (_STATE if os.geteuid() == 0 else None)
+        orders = Orders(
+            interval, probes, sinks, shadow, blackbox, stream, token_file, Path(kept) if kept else None, foreground
+        )
+        screen, service = Screen(foreground), Service()
+        with Agent(orders, rules(), screen.note) as watching:
+            service.say(READY="1", STATUS=f"{len(watching.rules)} rules, {len(watching.crew.posts)} sentinels")
+
+            def after(view: View) -> None:
+                service.say(WATCHDOG="1")
+                screen.interval(watching, view)
+
+            watching.run(stop, wakes, after)
+            service.say(STOPPING="1")
+        service.close()
