@@ -85,7 +85,8 @@ class Trace:
                 attached(self._session)
             # Before the collector: its sources have threads.
             deep = any(probe.tier == "deep" for probe in self._session.probes)
-            privilege.keep_only((*(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT), *request.keep))
+            needed = (name for probe in self._session.probes for name in probe.capabilities)
+            privilege.keep_only((*(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT), *needed, *request.keep))
             self._collector = Collector(self._session, self._names)
         except BaseException:
             self._session.close()
