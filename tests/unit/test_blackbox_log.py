@@ -91,6 +91,8 @@ def test_power_cut_at_any_moment(image: int, seed: int):
         kept = [one for one in expected if (one[0] - 1) % SMALL.segments not in begun]
         assert [one for one in after if one in kept] == kept
         assert {frame for _, _, frame in after} <= {HEADER, *frames}
+        sequences = [sequence for _, sequence, _ in after]
+        assert sequences == sorted(set(sequences))
         # Everything up to the last sync that no later turn has taken is there.
         last = sum(end <= synced for end in ends)
         if last:
