@@ -113,12 +113,10 @@ def _judge(answer: http.client.HTTPResponse, text: bytes) -> None:
     if 200 <= answer.status < 300:
         return
     said = " ".join(text[:200].decode("utf-8", "replace").split())
-    what = f"it answers {answer.status} {answer.reason}{f': {said}' if said else ''}"
+    what = f"it answers {answer.status} {answer.reason[:100]}{f': {said}' if said else ''}"
     if 300 <= answer.status < 400:
-        where = answer.headers.get("Location", "")
-        raise Refused(
-            f"{what}; it redirects to {where!r}.", hint="give the URL that it leads to; redirects are not followed"
-        )
+        where = answer.headers.get("Location", "")[:200]
+        raise Refused(f"{what}; redirects are not followed.", hint=f"give the URL itself; it says {where!r}")
     if 400 <= answer.status < 500 and answer.status not in _TRY_AGAIN:
         raise Refused(f"{what}.", hint="check the URL and the token")
     raise OutputError(f"{what}.")
