@@ -65,7 +65,7 @@ def test_soft_lockup(thresh, panic, logs, panics):
 def test_a_watchdog_that_is_off_has_no_countdown(changes, why):
     budget = deadlines.soft_lockup(view(kernel__softlockup_panic=1, **changes))
     assert (budget.why, budget.countdown(5)) == (why, None)
-    assert budget.quarter_ns(5 * SECOND) == 5 * SECOND
+    assert budget.quarter_ns(5 * SECOND) == 5 * SECOND and budget.remark == f"; no countdown: {why}"
 
 
 def test_the_soft_lockup_is_counted_from_the_last_feed():
@@ -139,6 +139,13 @@ def test_rcu_stall(changes, seen, expected):
 )
 def test_workqueue(changes, seen, expected):
     assert seconds(deadlines.workqueue(view(**changes), seen)) == expected
+
+
+@pytest.mark.parametrize("detector", ["soft_lockup", "hard_lockup", "hung_task", "rcu_stall", "workqueue"])
+def test_without_settings_there_is_no_countdown_and_that_is_said(detector):
+    budget = getattr(deadlines, detector)(View(0, {}))
+    assert budget.countdown(0) is None
+    assert budget.remark == "; no countdown: the kernel's settings are not known yet"
 
 
 def test_oom_panics_only_when_told_to():

@@ -32,14 +32,16 @@ _SECOND = 1_000_000_000
 _WATCHDOG_UNIT_NS = 1 << 30
 # rcu_jiffies_till_stall_check() holds rcu_cpu_stall_timeout to these; source: kernel/rcu/tree_stall.h.
 _RCU_LEAST_S, _RCU_MOST_S = 3, 300
+_UNKNOWN = "the kernel's settings are not known yet"
 
 
 @dataclass(frozen=True)
 class Budget:
     """One detector as it is set.
 
-    ``logs_ns``: it speaks at the latest so long after what it measures began; None: it is off. ``panics_ns``: it
-    panics by then; None: it only logs. ``setting``: the settings that decide, as read. ``why``: why it is off.
+    ``logs_ns``: it speaks at the latest so long after what it measures began; None: it is off, or its settings are
+    not known, and ``why`` says which. ``panics_ns``: it panics by then; None: it only logs. ``setting``: the settings
+    that decide, as read.
     """
 
     detector: str
@@ -47,6 +49,11 @@ class Budget:
     panics_ns: int | None
     setting: str
     why: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What to add to a sentence where there is no countdown: ``"; no countdown: kernel.soft_watchdog=0"``."""
+        return "" if self.logs_ns is not None else f"; no countdown: {self.why}"
 
     def countdown(self, began_ns: int) -> Countdown | None:
         """Return what happens by when, if what the detector measures began at ``began_ns``; None when it is off."""
@@ -125,7 +132,7 @@ def hung_task(view: View, blocked: int = 1) -> Budget:
     setting = _setting(view, "kernel.hung_task_panic", "kernel.hung_task_timeout_secs")
     timeout = view.number("kernel.hung_task_timeout_secs", 0)
     if timeout <= 0:
-        return Budget(name, None, None, setting, "kernel.hung_task_timeout_secs is 0 or missing")
+        return Budget(name, None, None, setting, _lacking(view, "kernel.hung_task_timeout_secs"))
     interval = view.number("kernel.hung_task_check_interval_secs", 0)
     interval = min(interval, timeout) if interval > 0 else timeout
     logs_ns = (interval + math.ceil(timeout / interval) * interval) * _SECOND
@@ -141,6 +148,8 @@ def rcu_stall(view: View, seen: int = 0) -> Budget:
     """
     name = "RCU stall detector"
     setting = _setting(view, "kernel.panic_on_rcu_stall", "rcupdate.rcu_cpu_stall_timeout")
+    if not view.settings:
+        return Budget(name, None, None, setting, _UNKNOWN)
     if view.number("rcupdate.rcu_cpu_stall_suppress", 0):
         return Budget(name, None, None, setting, "rcupdate.rcu_cpu_stall_suppress=1")
     timeout = min(max(view.number("rcupdate.rcu_cpu_stall_timeout", 21), _RCU_LEAST_S), _RCU_MOST_S)
@@ -162,7 +171,7 @@ def workqueue(view: View, seen: int = 0) -> Budget:
     setting = _setting(view, "workqueue.panic_on_stall", "workqueue.watchdog_thresh")
     thresh = view.number("workqueue.watchdog_thresh", 0)
     if thresh <= 0:
-        return Budget(name, None, None, setting, "workqueue.watchdog_thresh is 0 or missing")
+        return Budget(name, None, None, setting, _lacking(view, "workqueue.watchdog_thresh"))
     looks = []
     reports, seconds = view.number("workqueue.panic_on_stall", 0), view.number("workqueue.panic_on_stall_time", 0)
     if reports > 0:
@@ -193,6 +202,8 @@ def after_panic(view: View) -> str:
 
 def _watchdog_off(view: View, own: str) -> str:
     """Return why a lockup detector is off; "" when it is on. A kernel without the switch has no such detector."""
+    if not view.settings:
+        return _UNKNOWN
     if own not in view.settings:
         return f"this kernel has no {own}"
     if view.number("kernel.watchdog_thresh", 10) <= 0:
@@ -200,5 +211,13 @@ def _watchdog_off(view: View, own: str) -> str:
     return "" if view.number(own, 0) > 0 else f"{own}=0"
 
 
+def _lacking(view: View, name: str) -> str:
+    """Return why a detector whose time is set by ``name`` is off."""
+    if not view.settings:
+        return _UNKNOWN
+    return f"{name}={view.settings[name]}" if name in view.settings else f"this kernel has no {name}"
+
+
 def _setting(view: View, *names: str) -> str:
-    return ", ".join(f"{name}={view.settings[name]}" for name in names if name in view.settings)
+    """Return settings as text, and the one that says what follows a panic."""
+    return ", ".join(f"{name}={view.settings[name]}" for name in (*names, "kernel.panic") if name in view.settings)

@@ -1,0 +1,38 @@
+"""Whether something falls steadily, and how fast: robust slopes of short histories."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["steady_fall", "theil_sen"]
+
+_Floats = npt.NDArray[np.float64]
+
+#: More points than this do not make a slope better, and there are as many pairs as their square.
+_POINTS = 48
+_LEAST_POINTS = 6
+_PARTS = 4
+#: Of the whole's slope, in each part: what starts, stops or comes in bursts is not steady.
+_PART = 0.5
+
+
+def theil_sen(times: _Floats, values: _Floats) -> float:
+    """Return the median of the slopes of all pairs of points. Source: P. K. Sen, JASA 63 (1968)."""
+    first, second = np.triu_indices(len(times), 1)
+    return float(np.median((values[second] - values[first]) / (times[second] - times[first])))
+
+
+def steady_fall(times: _Floats, values: _Floats) -> float:
+    """Return how fast ``values`` fall per unit of time; 0.0 unless they do so all the time.
+
+    ``times`` rise, shape ``(n,)`` as ``values``. Each quarter has to fall at half the whole's pace at least, so that
+    a slope that has stopped is over after a quarter of the span.
+    """
+    if len(times) < _LEAST_POINTS or times[-1] <= times[0]:
+        return 0.0
+    ends = np.linspace(times[0], times[-1], _PARTS + 1)
+    drops = -np.diff(np.interp(ends, times, values))
+    kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int))
+    fall = -theil_sen(times[kept], values[kept])
+    return fall if fall > 0 and bool((drops >= _PART * fall * np.diff(ends)).all()) else 0.0
