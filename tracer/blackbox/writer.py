@@ -6,6 +6,7 @@ the other end of the pipe is gone, with everything on disk that was handed over.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -38,7 +39,9 @@ def main() -> None:
 
 
 def _answer(words: dict[str, Any]) -> None:
-    os.write(1, json.dumps(words).encode() + b"\n")
+    # After some seconds nobody waits for it any more.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, json.dumps(words).encode() + b"\n")
     # Whoever reads it waits for its end, and nothing else is ever said.
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     os.dup2(null, 1)
