@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.lib import recfunctions
 from unit.synthetic import HEADER, SECOND, WORST_SOFTIRQ, Node, hog_interval
+from unit.test_stacks import deep
 from unit.test_summary import wait_window
 
 import tracer
@@ -29,11 +30,14 @@ RANDOM = np.random.default_rng(7)
 
 @cache
 def intervals() -> list[list[Window]]:
-    """An interval of the sample, and synthetic ones with what it lacks: worst events, stalls."""
+    """An interval of the sample, and synthetic ones with what it lacks: worst events, stacks, stalls."""
     node = Node(cpus=2)
     stall = {"since_ns": 7, "duration_ns": 9 * SECOND, "cpu": 0, "evidence": 2, "comm": b"x"}
     still = [{"cpu": 1, "kind": b"heartbeat", "age_ns": 9 * SECOND, "pid": 5, "comm": b"spin"}]
-    made = [hog_interval(node), node.interval(stalls=[stall], still=still)]
+    made = [
+        [*hog_interval(node), *deep("oncpu", (0, 60, 60, b"hog", 71, 48))],
+        node.interval(stalls=[stall], still=still),
+    ]
     with RecordingReader(Path(tracer.__file__).parent / "sample" / "demo.fsk") as reader:
         return [next(iter(reader)), *made]
 
