@@ -15,6 +15,8 @@ _LEAST_POINTS = 6
 _PARTS = 4
 #: Of the whole's slope, in each part: what starts, stops or comes in bursts is not steady.
 _PART = 0.5
+#: Of the whole fall: half of the points are no further from the line. Teeth of a saw are.
+_SPREAD = 0.1
 
 
 def theil_sen(times: _Floats, values: _Floats) -> float:
@@ -27,7 +29,7 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
     """Return how fast ``values`` fall per unit of time; 0.0 unless they do so all the time.
 
     ``times`` rise, shape ``(n,)`` as ``values``. Each quarter has to fall at half the whole's pace at least, so that
-    a slope that has stopped is over after a quarter of the span.
+    a slope that has stopped is over after a quarter of the span; and most points have to be near the line.
     """
     if len(times) < _LEAST_POINTS or times[-1] <= times[0]:
         return 0.0
@@ -35,4 +37,6 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
     drops = -np.diff(np.interp(ends, times, values))
     kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int))
     fall = -theil_sen(times[kept], values[kept])
-    return fall if fall > 0 and bool((drops >= _PART * fall * np.diff(ends)).all()) else 0.0
+    rest = values + fall * times
+    near = np.median(np.abs(rest - np.median(rest))) <= _SPREAD * fall * (times[-1] - times[0])
+    return fall if fall > 0 and near and bool((drops >= _PART * fall * np.diff(ends)).all()) else 0.0

@@ -18,8 +18,8 @@ _COUNTS = ("detectors", "counts")
 
 #: What each count counts, and how bad one of them is.
 _MEANINGS = {
-    "warn": ("kernel warning (WARN)", Severity.WARNING),
-    "oops": ("kernel oops", Severity.PAGE),
+    "warn": ("kernel warning", Severity.WARNING),
+    "oops": ("oops report", Severity.PAGE),
     "softlockup": ("soft lockup report", Severity.PAGE),
     "hardlockup": ("hard lockup report", Severity.PAGE),
     "rcu_stall": ("RCU stall report", Severity.PAGE),
