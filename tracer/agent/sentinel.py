@@ -77,8 +77,10 @@ class Sentinel:
         if self._turn_at_ns and now_ns - self._turn_at_ns > _LATE_NS:
             self._life["late"] += 1
         self._turn_at_ns = now_ns + TURN_NS
-        for alert in self._engine.judge(self._sight.look(now_ns, self._board.settings())):
-            self._outbox.put(alert, now_ns, self._later_ns)
+        view = self._sight.look(now_ns, self._board.settings())
+        if not self._engine.idle or any(len(window.rows) for window in view.windows.values()):
+            for alert in self._engine.judge(view):
+                self._outbox.put(alert, now_ns, self._later_ns)
         self._outbox.send(time.monotonic_ns())
         self._life["told"], self._life["dropped"] = self._outbox.sent, self._outbox.dropped
         self._life["beat_ns"] = now_ns

@@ -74,6 +74,11 @@ class Engine:
         return told
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing holds, pending or firing: what could change that is a condition alone."""
+        return not self._tracks
+
+    @property
     def firing(self) -> list[Alert]:
         """The alerts that fire, oldest first."""
         alerts = [track.alert for track in self._tracks.values() if track.alert.state is State.FIRING]

@@ -63,7 +63,8 @@ class Rule:
         needs: the tables it can't judge without.
         wants: tables that it uses where they are.
         history: tables of which it wants earlier windows; small ones only.
-        fast: runs in the sentinels, several times a second, on what the kernel side tells at once.
+        fast: runs in the sentinels, several times a second, on what the kernel side tells at once; it must find
+            nothing where its tables are empty, and is not asked then.
         for_ns: it has to hold for so long before anybody is told. 0 where the kernel side has waited already.
         keep_ns: it has to be gone for so long before it is resolved.
             What merely happened, and nothing ends, is over then as well.

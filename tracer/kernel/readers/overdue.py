@@ -39,6 +39,12 @@ class Reader:
     def __init__(self, session: Session, probe: Probe, *, tasks: bool = True) -> None:
         self._cpus = session.array("cpus")
         self._stalls = session.array("cpustall_rows")
+        self._since = (
+            self._stalls["since_ns"],
+            self._stalls["heartbeat_ns"],
+            self._cpus["softirq_entered_ns"],
+            self._cpus["hardirq_entered_ns"],
+        )
         self._threshold_ns = session.options.constants.get(_SETTING, probe.settings[_SETTING])
         # A nohz_full CPU takes no interrupt for as long as one task runs there.
         self._ticking = ~np.isin(np.arange(len(self._cpus)), list(undisturbed()))
@@ -48,8 +54,10 @@ class Reader:
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the table ``open``, oldest first within each kind."""
-        stays = self._cpus["stays"][np.arange(len(self._cpus)), self._cpus["switches"] % self._cpus["stays"].shape[1]]
-        found = [self._rows(kind, ages, stays) for kind, ages in self._ages(stays, now_ns)]
+        found: list[np.ndarray] = []
+        if self._waits or not self._is_quiet(now_ns):
+            stays = self._stays()
+            found = [self._rows(kind, ages, stays) for kind, ages in self._ages(stays, now_ns)]
         if self._waits:
             found.append(self._waits.overdue(now_ns, self._threshold_ns, stays["pid"], self._cpus["untraced"]))
         some = [rows for rows in found if len(rows)]
@@ -57,7 +65,20 @@ class Reader:
 
     def close(self) -> None:
         self._cpus = self._stalls = np.zeros(0)
+        self._since = ()
         self._waits = None
+
+    def _is_quiet(self, now_ns: int) -> bool:
+        """Return whether nothing is that old, whatever it is: nearly always so, and quickly found out."""
+        limit = np.uint64(max(0, now_ns - self._threshold_ns))
+        # 0, which is no time, becomes the largest number.
+        return not any((since - np.uint64(1) < limit).any() for since in self._since)
+
+    def _stays(self) -> np.ndarray:
+        """Return each CPU's running stay."""
+        latest = self._cpus["switches"] % self._cpus["stays"].shape[1]
+        stays: np.ndarray = self._cpus["stays"][np.arange(len(self._cpus)), latest]
+        return stays
 
     def _ages(self, stays: np.ndarray, now_ns: int) -> Iterator[tuple[bytes, _Ages]]:
         switched = stays["started_ns"]
