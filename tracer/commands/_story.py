@@ -130,6 +130,8 @@ def _summary(source: Source, intervals: Iterable[list[Window]]) -> Summary:
 
 
 def _is_recording(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False  # a pipe would be waited for
     try:
         RecordingReader(path).close()
     except RecordingError:

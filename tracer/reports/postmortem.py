@@ -18,6 +18,12 @@ SCHEMA = "foreshock.postmortem/1"
 _SHOWN = 20
 _FRAMES = 6
 _LEAST_WIDTH = 80
+_COLUMNS = (
+    Column("told (UTC)", False, width=10),
+    Column("lead", width=12),
+    Column("severity", False, width=8),
+    Column("at the end", False, width=10),
+)
 _NAMES = {
     "torn": ("record", "being written at the end"),
     "damaged": ("record", "damaged"),
@@ -111,6 +117,7 @@ def _alerts(story: Story, width: int, style: Style) -> list[str]:
     shown = story.signs if len(story.signs) <= _SHOWN else (*story.signs[:5], *story.signs[5 - _SHOWN :])
     left = len(story.signs) - len(shown) + story.unkept
     lines = ["", style("ALERTS in order; lead: from the first message to the end", "bold")]
+    lines += table(_COLUMNS, [], width, style)
     for sign in shown:
         lines += _alert(story, sign, width, style)
     return [*lines, style(f"  {many(left, 'alert')} between them not shown", "dim")] if left else lines
@@ -118,11 +125,9 @@ def _alerts(story: Story, width: int, style: Style) -> list[str]:
 
 def _alert(story: Story, sign: Sign, width: int, style: Style) -> list[str]:
     state = "on trial" if sign.latest.shadow else sign.latest.state.value
-    columns = (Column("told (UTC)", False, width=10), Column("lead", width=10), Column("severity", False, width=8),
-               Column("at the end", False, width=10))  # fmt: skip
     told = moment(sign.first.unix_ns, date=False).removesuffix(" UTC")
     row = [told, duration(story.lead_ns(sign)), sign.severity.name.lower(), state]
-    head = table(columns, [row], width, style)[1]
+    head = table(_COLUMNS, [row], width, style)[1]
     indent = "      "
     lines = [head, *wrap(sign.first.headline, width, indent, indent)]
     if sign.messages > 1 and sign.latest.condition.summary != sign.first.condition.summary:
