@@ -28,11 +28,15 @@ def demo():
     return read_recording(DEMO)
 
 
-def conversation(nonce: str, token: str | None, *, node: str = "cu39", intervals: int = 3) -> list[bytes]:
-    """Return what a node sends, frame by frame: who it is, its header, intervals of the demo, an alert, goodbye."""
+def conversation(nonce: str, token: str | None, *, node: str = "cu39", intervals: int = 3, tables=None) -> list[bytes]:
+    """Return what a node sends, frame by frame: who it is, its header, intervals of the demo, an alert, goodbye.
+
+    ``tables``: only these of the intervals.
+    """
     encoder = FrameEncoder()
     frames = [Hello(node, "b007", "agent", SECOND).packed(nonce, token), encoder.header(demo().header)]
-    frames += [encoder.windows(windows) for windows in demo().intervals[:intervals]]
+    for windows in demo().intervals[:intervals]:
+        frames.append(encoder.windows([w for w in windows if tables is None or (w.probe, w.table) in tables]))
     frames += [pack_frame(Kind.ALERT, alert_record(sample_alert())), pack_frame(Kind.BEAT, {"dropped": 3})]
     return [*frames, encoder.end()]
 

@@ -34,6 +34,9 @@ def silence(node: Node, now_ns: int) -> Alert:
     texts = [f"silent for {units.duration(silent_ns)} without a goodbye"]
     texts += [f"last word at {units.moment(node.heard_unix_ns)}"]
     texts += [_before(alert, since_ns - at_ns) for at_ns, alert in islice(reversed(node.last), _LAST_ALERTS)]
+    texts += facts.texts
+    if dropped := sum(speaker.dropped for speaker in node.speakers.values()):
+        texts.append(f"its streams had dropped {dropped}")
     subject = Subject("node")
     return Alert(
         id=alert_id(node.boot_id, RULE, subject, since_ns),
@@ -43,9 +46,9 @@ def silence(node: Node, now_ns: int) -> Alert:
         condition=Condition(
             subject,
             Severity.PAGE,
-            "; ".join(texts + facts.texts),
+            "; ".join(texts),
             since_ns,
-            {"silent_s": silent_ns / 1e9, **facts.numbers},
+            {"silent_s": silent_ns / 1e9, "dropped": dropped, **facts.numbers},
         ),
         next=_NEXT,
         node=node.name,

@@ -1,0 +1,302 @@
+"""Bytes made to hurt the receiver: a complaint at most, never an exception, in bounded memory and time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import resource
+import socket
+import struct
+import time
+import tracemalloc
+import zlib
+from contextlib import suppress
+
+import msgpack
+import pytest
+from unit.fleet_samples import SECOND, Served, conversation, served
+from unit.test_recording_hostile import EVIL
+
+import tracer.fleet.connection
+import tracer.fleet.receiver
+from tracer.fleet.connection import Connection
+from tracer.fleet.receiver import Limits, Receiver
+from tracer.recording.frames import HEAD_BYTES, PREAMBLE, Kind, pack_frame
+from tracer.recording.greeting import Hello
+
+MUTANTS = 20_000
+MEBIBYTE = 1 << 20
+NONCE = "0" * 32
+SMALL = (("cpustate", "time"), ("runqueue", "worst"), ("softirq", "run"))
+
+
+class FakeTransport(asyncio.Transport):
+    """Where a Connection writes in these tests."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.written = True, b""
+
+    def get_extra_info(self, name, default=None):
+        return ("192.0.2.1", 1234)
+
+    def write(self, data):
+        self.written += data
+
+    def close(self):
+        self.open = False
+
+    abort = close
+
+
+@pytest.fixture(autouse=True)
+def known_nonce(monkeypatch):
+    monkeypatch.setattr(tracer.fleet.connection, "new_nonce", lambda: NONCE)
+
+
+def feed(receiver, pieces):
+    """Give a new connection these bytes until it is closed; return its transport."""
+    connection, transport = Connection(receiver), FakeTransport()
+    connection.connection_made(transport)
+    for piece in pieces:
+        connection.data_received(piece)
+        if not transport.open:
+            break
+    connection.connection_lost(None)
+    return transport
+
+
+def receiver(**limits):
+    said, told = [], []
+    made = Receiver(Limits(**limits), None, None, told.append, said.append)
+    return made, said, told
+
+
+def repacked(raw, change):
+    """Return a frame whose payload ``change`` has changed, with a head that fits."""
+    body = raw[HEAD_BYTES:]
+    payload = zlib.decompress(body) if raw[9] else bytes(body)
+    (length,) = struct.unpack_from("<I", payload)
+    structure, columns = msgpack.unpackb(payload[4 : 4 + length]), payload[4 + length :]
+    structure, columns = change(structure, columns)
+    packed = msgpack.packb(structure)
+    payload = struct.pack("<I", len(packed)) + packed + columns
+    head = struct.pack("<IBB", len(payload), raw[8], 0)
+    head += struct.pack("<H", zlib.crc32(head) & 0xFFFF)
+    return struct.pack("<I", zlib.crc32(payload, zlib.crc32(head))) + head + payload
+
+
+def evil(structure, columns, chance):
+    """Put something evil somewhere into a frame's map, or change its columns' bytes."""
+    if columns and chance.random() < 0.2:
+        place = chance.randrange(len(columns))
+        return structure, columns[:place] + bytes([chance.randrange(256)]) + columns[place + chance.randrange(2) :]
+    inside = structure
+    while True:
+        places = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        if not places:
+            return structure, columns
+        place = chance.choice(places)
+        if isinstance(inside[place], (dict, list)) and chance.random() < 0.8:
+            inside = inside[place]
+            continue
+        inside[place] = chance.choice(EVIL)
+        return structure, columns
+
+
+def mutate(frames, chance):
+    """Return the frames with one of them changed, the rest as they were."""
+    frames = list(frames)
+    place = chance.randrange(len(frames))
+    raw = frames[place]
+    match chance.randrange(6):
+        case 0:
+            at = chance.randrange(len(raw))
+            frames[place] = raw[:at] + bytes([raw[at] ^ 1 << chance.randrange(8)]) + raw[at + 1 :]
+        case 1:
+            frames[place] = raw[: chance.randrange(len(raw))]
+        case 2:
+            frames[place] = chance.randbytes(chance.randrange(200))
+        case 3:
+            frames.insert(place, frames[chance.randrange(len(frames))])
+        case _:
+            start = len(PREAMBLE) if place == 0 else 0
+            frames[place] = raw[:start] + repacked(raw[start:], lambda *parts: evil(*parts, chance))
+    return frames
+
+
+def test_twenty_thousand_mutants_raise_nothing():
+    # A few windows of the real recording are as good as all, and 20,000 of them take seconds.
+    whole, small = conversation(NONCE, None, intervals=1), conversation(NONCE, None, intervals=2, tables=SMALL)
+    del small[1]
+    chance, (hub, said, told) = random.Random(3), receiver(nodes=16, budget=4 * MEBIBYTE)
+    good = 0
+
+    def try_some(count):
+        nonlocal good
+        for number in range(count):
+            good += feed(hub, mutate(whole if number % 50 == 0 else small, chance)).open
+            if number % 100 == 0:
+                hub.tick()
+
+    tracemalloc.start()
+    try_some(MUTANTS // 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 48 * MEBIBYTE
+    before = resident()
+    try_some(MUTANTS - MUTANTS // 20)
+    assert resident() - before < 48 * MEBIBYTE
+    assert 0 < good < MUTANTS / 2 and hub.complaints.total > MUTANTS / 3
+    assert told and len(said) < 200
+    assert all(line.isprintable() for line in said)
+    assert hub._held == 0 and not hub._connections and hub.roster.size <= 4 * MEBIBYTE
+    assert feed(hub, whole).open  # it still works
+
+
+def resident():
+    """Return how many bytes of this process are in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_frames_may_arrive_in_any_pieces(size):
+    hub, said, told = receiver()
+    data = b"".join(conversation(NONCE, None))
+    assert feed(hub, [data[at : at + size] for at in range(0, len(data), size)]).open
+    assert said == [] and len(told) == 1 and len(hub.roster.nodes["cu39"].kept) == 3
+
+
+def test_only_a_short_greeting_is_waited_for():
+    for data in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        PREAMBLE + pack_frame(Kind.HEADER, {"x": "y"}),
+        PREAMBLE + pack_frame(Kind.HELLO, {"node": random.Random(1).randbytes(4096)}),
+        PREAMBLE + b"\xff" * HEAD_BYTES,
+    ):
+        hub, said, _ = receiver()
+        transport = feed(hub, [data])
+        assert not transport.open and len(said) == 1 and hub.roster.nodes == {}
+        assert b"refused" in transport.written
+
+
+@pytest.mark.parametrize("value", EVIL)
+@pytest.mark.parametrize("key", ["node", "boot_id", "source", "interval_ns", "dropped", "proof"])
+def test_a_greeting_that_is_wrong_anywhere_is_refused_or_harmless(key, value):
+    hub, _, _ = receiver()
+    hub.token = "token"
+    right = {**Hello("n", "b", "agent", SECOND).__dict__, "proof": ""}
+    with suppress(ValueError):
+        feed(hub, [PREAMBLE + pack_frame(Kind.HELLO, {**right, key: value})])
+    assert hub.roster.nodes == {}
+
+
+def test_a_node_can_speak_only_for_itself():
+    hub, _, told = receiver()
+    frames = conversation(NONCE, None, node="other")
+    feed(hub, frames)
+    assert [alert.node for alert in told] == ["other"]
+
+
+def test_descriptions_without_end_are_cut_off():
+    hub, said, _ = receiver()
+    hello = conversation(NONCE, None)[0]
+    rows = [[f"{'x' * 100}{field}", "u4", []] for field in range(200)]
+    described = [
+        pack_frame(Kind.WINDOWS, {"sequence": number, "forget": True, "layouts": [rows], "windows": []})
+        for number in range(100)
+    ]
+    assert not feed(hub, [hello, *described]).open
+    assert "too many kinds of rows" in said[0]
+
+
+def test_unknown_kinds_are_skipped_and_nothing_follows_a_goodbye():
+    hub, said, _ = receiver()
+    frames = conversation(NONCE, None)
+    assert feed(hub, [frames[0], pack_frame(77, {"of": "later"}), *frames[1:]]).open and said == []
+    assert not feed(hub, [*frames, frames[-2]]).open
+    assert "goes on after its goodbye" in said[0]
+
+
+def test_unfinished_frames_of_all_together_are_bounded(monkeypatch):
+    monkeypatch.setattr(tracer.fleet.receiver, "_MOST_HELD", 4 * MEBIBYTE)
+    hub, said, _ = receiver()
+    hello, head = conversation(NONCE, None)[0], struct.pack("<IBB", 16 * MEBIBYTE, Kind.WINDOWS, 0)
+    head = b"\0\0\0\0" + head + struct.pack("<H", zlib.crc32(head) & 0xFFFF)
+    transports = []
+    for _ in range(40):
+        connection, transport = Connection(hub), FakeTransport()
+        connection.connection_made(transport)
+        connection.data_received(hello + head + bytes(256 << 10))
+        transports.append((connection, transport))
+        for closed, its in transports:
+            if not its.open and closed in hub._connections:
+                closed.connection_lost(None)
+        assert hub._held <= 4 * MEBIBYTE
+    assert "too much" in said[0]
+
+
+# On real sockets
+
+
+def raw_connection(there):
+    made = socket.create_connection(("127.0.0.1", there.port), timeout=5)
+    made.recv(4096)
+    return made
+
+
+def closed(made, seconds=5.0):
+    made.settimeout(seconds)
+    with suppress(ConnectionResetError):
+        while made.recv(4096):
+            pass
+    made.close()
+
+
+def test_slow_ones_are_closed(monkeypatch):
+    monkeypatch.setattr(tracer.fleet.connection, "_GREETING_NS", SECOND // 2)
+    monkeypatch.setattr(tracer.fleet.connection, "_FRAME_NS", SECOND // 2)
+    with served(Served()) as there:
+        frames = conversation(NONCE, None)
+        silent, dripping, unfinished = (raw_connection(there) for _ in range(3))
+        unfinished.sendall(frames[0] + frames[1][:50])
+        began = time.monotonic()
+        with suppress(OSError):
+            for at in range(100):
+                dripping.sendall(frames[0][at : at + 1])
+                time.sleep(0.05)
+                if time.monotonic() - began > 3:
+                    break
+        for made in (silent, dripping, unfinished):
+            closed(made)
+        assert len([line for line in there.said if "too slow" in line]) == 3
+
+
+def test_too_many_connections_are_refused_and_the_oldest_stranger_gives_way(monkeypatch):
+    monkeypatch.setattr(tracer.fleet.receiver, "_STRANGERS", 4)
+    with served(Served(Limits(connections=8))) as there:
+        frames = conversation(NONCE, None)
+        strangers = [raw_connection(there) for _ in range(10)]
+        known = raw_connection(there)
+        known.sendall(frames[0])
+        assert b"welcome" in known.recv(4096)
+        for made in strangers[:6]:
+            closed(made)
+        assert any("have not said who they are" in line for line in there.said)
+        for made in (known, *strangers):
+            made.close()
+
+
+def test_a_storm_of_connections_leaves_the_receiver_working():
+    with served(Served()) as there:
+        for number in range(300):
+            with socket.create_connection(("127.0.0.1", there.port), timeout=5) as made:
+                made.sendall(random.Random(number).randbytes(200))
+        frames = conversation(NONCE, None)
+        with raw_connection(there) as made:
+            made.sendall(b"".join(frames))
+            give_up = time.monotonic() + 5
+            while not there.alerts and time.monotonic() < give_up:
+                time.sleep(0.01)
+        assert there.alerts and len(there.said) < 30
