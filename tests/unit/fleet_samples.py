@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from unit.alert_samples import sample_alert
+from unit.sink_samples import sample_alert
 
 from tracer.alerts.record import alert_record
 from tracer.fleet.connection import Connection

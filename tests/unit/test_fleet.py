@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unit.alert_samples import sample_alert
 from unit.fleet_samples import SECOND, conversation
+from unit.sink_samples import sample_alert
 
 from tracer.alerts.alert import Culprit, Severity, State
 from tracer.alerts.lines import people_lines

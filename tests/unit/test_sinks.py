@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from unit.alert_samples import HOSTILE, SECOND, hostile_alert, sample_alert
+from unit.sink_samples import HOSTILE, SECOND, hostile_alert, sample_alert
 
 from tracer.alerts.alert import Severity, State
 from tracer.alerts.engine import Identity

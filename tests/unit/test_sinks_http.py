@@ -15,7 +15,7 @@ import time
 from datetime import datetime, timedelta
 
 import pytest
-from unit.alert_samples import SECOND, hostile_alert, sample_alert
+from unit.sink_samples import SECOND, hostile_alert, sample_alert
 
 import tracer.sinks.http
 from tracer.alerts.alert import Severity, State

@@ -10,8 +10,8 @@ import subprocess
 import time
 
 import pytest
-from unit.alert_samples import sample_alert
 from unit.fleet_samples import SECOND, Served, demo, served
+from unit.sink_samples import sample_alert
 
 from tracer.alerts.engine import Identity
 from tracer.errors import UsageError
