@@ -155,7 +155,9 @@ nonsense
 def test_executable_ranges():
     mappings = Mappings(MAPS)
     found = mappings.find(0x55D0C0A02010)
-    assert found == Mapping(0x55D0C0A02000, 0x55D0C0A25000, 0x2000, (os.makedev(0xFE, 1), 1234), b"/usr/bin/some program (deleted)")
+    assert found == Mapping(
+        0x55D0C0A02000, 0x55D0C0A25000, 0x2000, (os.makedev(0xFE, 1), 1234), b"/usr/bin/some program (deleted)"
+    )
     assert found.module == b"some program"
     assert mappings.find(0x55D0C0A00010) is None and mappings.find(0x55D0C0A25000) is None and mappings.find(1) is None
     assert [mappings.find(address).module for address in (0x7F0000000010, 0x7FFD00000010)] == [
