@@ -76,10 +76,3 @@ def namespaces(requires_root: None) -> Iterator[Callable[[], str]]:
 
 def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of timing on a real, shared kernel try once more; the report says which did (R)."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=1))
