@@ -20,8 +20,9 @@ from tracer.kernel.session import Session
 __all__ = ["Crew", "Post"]
 
 _SECOND = 1_000_000_000
-#: One that dies is replaced, but not in a loop.
+#: One that dies is replaced, and one that dies again after twice as long, up to 5 minutes.
 _AGAIN_NS = 5 * _SECOND
+_MOST_DOUBLED = 6
 #: One that has not turned for so long is told: its CPU may be the one that is stuck.
 _SILENT_NS = 2 * _SECOND
 
@@ -109,7 +110,7 @@ class Crew:
             self._end(post)
 
     def _replace(self, post: Post, now_ns: int) -> list[str]:
-        if now_ns - post.forked_ns < _AGAIN_NS:
+        if now_ns - post.forked_ns < _AGAIN_NS << min(max(post.deaths - 1, 0), _MOST_DOUBLED):
             return []
         places = placing.topology(placing.housekeeping())
         found = placing.choose(places, 1, [other.cpu for other in self.posts if other is not post])

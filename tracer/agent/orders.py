@@ -11,7 +11,9 @@ from urllib.parse import urlencode
 from tracer.alerts.rule import Rule
 from tracer.errors import UsageError
 from tracer.sinks import DirectSink, Sink, open_sink
+from tracer.sinks.http import read_token
 from tracer.sinks.journald import SOCKET
+from tracer.sinks.opening import host_and_port
 
 __all__ = ["Orders", "check", "open_sinks"]
 
@@ -37,8 +39,6 @@ class Orders:
     def stream_spec(self) -> str:
         """The stream as a sink's specification; "" for none."""
         if not self.stream:
-            if self.token_file:
-                raise UsageError("--token-file is for a stream.", hint="add --stream HOST:PORT")
             return ""
         target, _, options = self.stream.partition("#")
         more = urlencode({"token-file": self.token_file}) if self.token_file else ""
@@ -71,7 +71,13 @@ def open_sinks(specs: Sequence[str]) -> tuple[list[DirectSink], list[Sink]]:
 
 
 def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
-    """Raise UsageError for orders that can't be carried out anywhere."""
+    """Raise UsageError for orders that can't be carried out anywhere: before anything is attached."""
+    if orders.stream:
+        host_and_port(orders.stream.partition("#")[0])
+    if orders.token_file:
+        if not orders.stream:
+            raise UsageError("--token-file is for a stream.", hint="add --stream HOST:PORT")
+        read_token(orders.token_file)
     for name in orders.shadow:
         if name not in rules:
             known = ", ".join(sorted(rules)) or "none"

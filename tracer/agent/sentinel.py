@@ -72,6 +72,10 @@ class Sentinel:
             return any(kind == "bye" for kind, _ in self._wire.received())
         return False
 
+    def close(self) -> None:
+        """Give back what it waits with."""
+        self._epoll.close()
+
     def turn(self, now_ns: int) -> None:
         """Look, judge, send; note that this happened."""
         if self._turn_at_ns and now_ns - self._turn_at_ns > _LATE_NS:

@@ -6,9 +6,11 @@ process's would copy everything that it shares with its parent. So whoever locks
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,13 +38,17 @@ def give_back_memory() -> None:
 def lock_memory() -> str:
     """Lock this process's memory, now and from now on; return "" or why that is not possible.
 
-    It needs CAP_IPC_LOCK, for good: without it later allocations would fail at the limit (RLIMIT_MEMLOCK).
+    It needs CAP_IPC_LOCK for good, or no limit (RLIMIT_MEMLOCK): at the limit later allocations would fail.
     """
     # The heap keeps what it has, and a little more than it needs.
     for option, value in ((_M_TRIM_THRESHOLD, 1 << 30), (_M_TOP_PAD, _SPARE_BYTES), (_M_MMAP_MAX, 0)):
         _libc.mallopt(option, value)
+    with contextlib.suppress(OSError, ValueError):  # without CAP_SYS_RESOURCE
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     if _libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT):
-        return f"mlockall: {os.strerror(ctypes.get_errno())}"
+        error = os.strerror(ctypes.get_errno())
+        limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        return f"mlockall: {error} (no CAP_IPC_LOCK, and RLIMIT_MEMLOCK is {limit >> 10} kB)"
     for start, size in _code():
         # What can't be read in now is locked when it is.
         _libc.mlock(start, size)

@@ -1,0 +1,83 @@
+"""What processes tell each other without waiting: what was delivered, how the kernel is set."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from unit.agent_samples import SECOND, an_alert
+
+from tracer.agent.board import Board
+from tracer.alerts.alert import Severity, State
+
+NOW = 1_000 * SECOND
+
+
+def test_what_was_delivered_is_known_for_that_sink_alone():
+    board = Board()
+    assert not board.is_told(0, an_alert(), NOW)
+    board.mark_told(0, an_alert(), NOW)
+    assert board.is_told(0, an_alert(), NOW + SECOND)
+    assert not board.is_told(1, an_alert(), NOW)
+    assert not board.is_told(0, an_alert(cpu=4), NOW)
+    assert not board.is_told(0, replace(an_alert(), state=State.RESOLVED), NOW)
+
+
+def test_better_news_is_news_and_worse_is_not():
+    board = Board()
+    told = an_alert(stack=())
+    board.mark_told(0, told, NOW)
+    for better in (an_alert(stack=("0xffffffff81000000",)), an_alert(severity=Severity.PAGE)):
+        assert not board.is_told(0, better, NOW)
+    board.mark_told(0, an_alert(stack=("0xffffffff81000000",)), NOW)
+    assert board.is_told(0, told, NOW)
+    assert not board.is_told(0, an_alert(stack=("spin",)), NOW), "names are better than addresses"
+    board.mark_told(0, an_alert(severity=Severity.PAGE), NOW)
+    assert board.is_told(0, an_alert(stack=("spin",)), NOW)
+
+
+def test_after_a_minute_it_is_a_reminder():
+    board = Board()
+    board.mark_told(0, an_alert(), NOW)
+    assert not board.is_told(0, an_alert(), NOW + 61 * SECOND)
+
+
+def test_many_marks_cost_the_oldest_only():
+    board = Board()
+    for cpu in range(20_000):
+        board.mark_told(0, an_alert(cpu), NOW + cpu)
+    assert board.is_told(0, an_alert(19_999), NOW + 20_000)
+    assert sum(board.is_told(0, an_alert(cpu), NOW + 20_000) for cpu in range(19_000, 20_000)) > 950
+
+
+def test_a_forked_process_sees_it():
+    board = Board()
+    child = os.fork()
+    if not child:
+        board.mark_told(0, an_alert(), NOW)
+        board.sentinels[1]["beat_ns"] = NOW
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert board.is_told(0, an_alert(), NOW)
+    assert board.sentinels["beat_ns"].tolist()[:3] == [0, NOW, 0]
+
+
+def test_settings_arrive_whole_or_not_at_all():
+    board = Board()
+    child = os.fork()
+    if not child:
+        board.put_settings({"kernel.softlockup_panic": "1"})
+        board.put_settings({"kernel.softlockup_panic": "0", "kernel.watchdog_thresh": "10"})
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert board.settings() == {"kernel.softlockup_panic": "0", "kernel.watchdog_thresh": "10"}
+    board._control[0] += 1  # somebody died in the middle of a change
+    board._memory[board._text_at : board._text_at + 4] = b"oops"
+    assert board.settings()["kernel.watchdog_thresh"] == "10"
+
+
+def test_settings_that_are_too_many_change_nothing():
+    board = Board()
+    board.put_settings({"a": "1"})
+    board.put_settings({"a": "x" * 40_000})
+    assert board.settings() == {"a": "1"}
