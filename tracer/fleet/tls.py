@@ -52,12 +52,13 @@ def server_context(cert: str | None, key: str | None, ca: str | None) -> ssl.SSL
         if key is not None or ca is not None:
             raise UsageError("TLS needs a certificate.", hint="--tls-cert FILE")
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
     try:
-        context.load_cert_chain(cert, key)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca)
+        # A key with a password would have OpenSSL ask for it on the terminal.
+        context.load_cert_chain(cert, key, password="")
     except OSError as error:
         raise UsageError(
-            f"the certificate in {cert} can't be used: {error}.", hint="--tls-cert and --tls-key take PEM"
+            f"the certificates can't be used: {error}.", hint="PEM files, a key without password"
         ) from None
     if ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED

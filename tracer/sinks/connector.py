@@ -104,9 +104,12 @@ def tls_context(options: dict[str, str]) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cafile=options.get("tls-ca"))
         if "tls-cert" in options:
-            context.load_cert_chain(options["tls-cert"], options.get("tls-key"))
+            # A key with a password would have OpenSSL ask for it on the terminal.
+            context.load_cert_chain(options["tls-cert"], options.get("tls-key"), password="")
     except OSError as error:
-        raise UsageError(f"the stream's certificates can't be read: {error}.", hint="PEM files, readable") from None
+        raise UsageError(
+            f"the stream's certificates can't be used: {error}.", hint="PEM files, a key without password"
+        ) from None
     return context
 
 
