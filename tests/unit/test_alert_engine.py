@@ -111,6 +111,16 @@ def test_a_stack_that_comes_later_is_an_update_and_stays():
     assert engine.firing[0].condition.culprit == culprit
 
 
+def test_a_look_without_the_stack_does_not_forget_it():
+    holds = [_condition(culprit=Culprit("foo[1]", "softirq TIMER", ("spin", "run_timer"), "bad"))]
+    engine = Engine([_rule(holds)], IDENTITY)
+    engine.judge(_view(10))
+    holds[:] = [_condition(culprit=Culprit("foo[1]", "softirq TIMER"))]
+    assert engine.judge(_view(11)) == [] and engine.firing[0].condition.culprit.module == "bad"
+    holds[:] = [_condition(culprit=Culprit("foo[1]", "softirq TIMER", ("spin", "run_timer"), "bad"))]
+    assert engine.judge(_view(12)) == []
+
+
 def test_losses_of_the_tables_behind_it_travel_along():
     engine = Engine([_rule([_condition()])], IDENTITY)
     (alert,) = engine.judge(_view(10, losses={"lost": 3, "late": 0}))

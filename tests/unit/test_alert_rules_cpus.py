@@ -51,8 +51,13 @@ def test_what_is_said():
 
 
 def test_without_a_module_the_function_that_does_more_than_wait_is_named():
-    (found,) = judged("soft-lockup", seen(2, b"stall", stall(2, context=b"kernel code", stack=[0x40, 0x50, 0x60])))
+    (found,) = judged("soft-lockup", seen(2, b"stall", stall(2, context=b"kernel code", stack=[0x40, 0x50, 0x30])))
     assert found.summary.endswith("kernel code in ext4_writepages") and found.culprit and found.culprit.module == ""
+
+
+def test_code_without_a_name_is_told_as_its_address():
+    (found,) = judged("soft-lockup", seen(2, b"stall", stall(2, context=b"kernel code", stack=[0x10, 0xFFC0, 0x30])))
+    assert found.summary.endswith("kernel code in 0xffc0")
 
 
 def test_a_short_thresh_pages_at_a_quarter_of_the_budget():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from unit.alert_views import SECOND, judged, opened, view
-from unit.synthetic import HISTOGRAM, WORST_SOFTIRQ, Node, events
+from unit.synthetic import HISTOGRAM, WORST_SOFTIRQ, Node, events, histogram
 
 from tracer.alerts.alert import Severity
 from tracer.alerts.engine import Engine, Identity
@@ -57,6 +57,16 @@ def test_a_stuck_cpu_is_told_once():
     seen = view(50, {"cpustall.open": opened(stuck, waiting(b"ksoftirqd/2", 6)), "softirq.worst": late(2)})
     assert judged("softirq-unserved", seen) == []
     assert len(judged("soft-lockup", seen)) == 1
+    # The stall has ended, and what waited behind it is told of now.
+    for ended, said in ((2 * SECOND, 0), (SECOND // 2, 1)):
+        over = histogram([("cpu", "u4")], {(2,): [ended]})
+        tables = {"cpustall.open": opened(), "cpustall.stall": over, "softirq.worst": late(2)}
+        assert len(judged("softirq-unserved", view(50, tables))) == said
+
+
+def test_who_waits_behind_a_stuck_cpu_does_not_starve():
+    stuck = {"cpu": 2, "kind": b"stall", "age_ns": 6 * SECOND, "pid": 5, "comm": b"insmod"}
+    assert judged("runnable-starved", view(50, {"cpustall.open": opened(stuck, waiting(b"sh", 6))})) == []
 
 
 def polls(**more: Any) -> np.ndarray:

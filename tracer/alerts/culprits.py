@@ -47,10 +47,11 @@ def of_open(row: np.void) -> Culprit:
 def where(culprit: Culprit, view: View, row: np.void | None) -> str:
     """Return the place in a sentence: ``"softirq TIMER in spin_fn [lab_mod]"``, as far as it is known.
 
-    It is the innermost function of a module; of the core kernel's, the innermost that does more than wait.
+    It is the innermost function of a module, or address without a name (code loaded since the names were read); of the
+    core kernel's, the innermost that does more than wait.
     """
     frames = [view.symbol(int(address)) for address in row["stack"] if address] if row is not None else []
     own = [frame for frame in frames if not frame[0].startswith(_HELPERS)] or frames
-    found = next((frame for frame in frames if frame[1]), own[0] if own else None)
+    found = next((frame for frame in frames if frame[1] or frame[0].startswith("0x")), own[0] if own else None)
     place = f"in {found[0]}{f' [{found[1]}]' if found[1] else ''}" if found else ""
     return " ".join(part for part in (culprit.context, place) if part)

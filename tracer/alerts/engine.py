@@ -172,8 +172,10 @@ class Engine:
 
 
 def _kept(condition: Condition, before: Condition) -> Condition:
-    """Return the condition with the culprit known before, where this look at it saw none."""
-    return condition if condition.culprit or not before.culprit else replace(condition, culprit=before.culprit)
+    """Return the condition with the culprit known before, where this look at it saw none, or none of its stack."""
+    known, now = before.culprit, condition.culprit
+    less = known is not None and (now is None or (bool(known.stack) and not now.stack))
+    return replace(condition, culprit=known) if less else condition
 
 
 def _learnt(before: Condition, now: Condition) -> bool:

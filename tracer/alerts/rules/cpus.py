@@ -17,31 +17,31 @@ from tracer.window import Window
 
 __all__ = ["RULES"]
 
-_STALLS, _OPEN, _FEED = ("cpustall", "stalls"), ("cpustall", "open"), ("cpustall", "feed")
+_STALLS, _ENDED = ("cpustall", "stalls"), ("cpustall", "stall")
+_OPEN, _FEED = ("cpustall", "open"), ("cpustall", "feed")
 
 
 def _soft_lockup(view: View) -> Iterator[Condition]:
     told = _latest(view.windows.get(_STALLS))
     still = _open(view.windows[_OPEN], b"stall", b"softirq")
-    budget = deadlines.soft_lockup(view)
     for cpu in sorted(told.keys() | still.keys()):
         row, rows = told.get(cpu), still.get(cpu, [])
         began = [int(row["since_ns"])] if row is not None else []
         since_ns = min([*began, *(since for since, _ in rows)])
         stalled_ns = view.windows[_OPEN].end_ns - since_ns if rows else int(told[cpu]["duration_ns"])
         if stalled_ns >= limits.STALL_WARN_NS:
-            yield _stalled(view, budget, cpu, since_ns, stalled_ns, row, rows)
+            yield _stalled(view, cpu, since_ns, stalled_ns, row, rows)
 
 
 def _stalled(
     view: View,
-    budget: Budget,
     cpu: int,
     since_ns: int,
     stalled_ns: int,
     row: np.void | None,
     rows: list[tuple[int, np.void]],
 ) -> Condition:
+    budget = deadlines.soft_lockup(view)
     # The kernel side's kind "stall" has no context; "softirq" has.
     culprit = culprits.of_stall(row, view) if row is not None else culprits.of_open(rows[-1][1])
     idle = int(row["pid"] if row is not None else rows[-1][1]["pid"]) == 0
@@ -95,7 +95,7 @@ def _watchdog_unfed(view: View) -> Iterator[Condition]:
             continue
         cpu = int(row["cpu"])
         budget = deadlines.soft_lockup(view)
-        allowed = f"; it complains after {duration(budget.logs_ns)}" if budget.logs_ns else ""
+        allowed = f"; it complains at {duration(budget.logs_ns)} without it" if budget.logs_ns else ""
         yield Condition(
             Subject("cpu", str(cpu)),
             Severity.WARNING,
@@ -106,11 +106,11 @@ def _watchdog_unfed(view: View) -> Iterator[Condition]:
 
 
 def _starved(view: View) -> Iterator[Condition]:
-    window = view.windows[_OPEN]
+    window, stuck = view.windows[_OPEN], stuck_cpus(view)
     for cpu, rows in _open(window, b"runnable").items():
         # The softirqs' thread has a rule of its own.
         waiting = sorted((each for each in rows if not is_ksoftirqd(each[1])), key=lambda each: each[0])
-        if not waiting:
+        if not waiting or cpu in stuck:
             continue
         since_ns, row = waiting[0]
         waited_ns = window.end_ns - since_ns
@@ -124,6 +124,18 @@ def _starved(view: View) -> Iterator[Condition]:
             since_ns,
             {"waited_s": waited_ns / 1e9, "tasks": len(waiting)},
         )
+
+
+def stuck_cpus(view: View) -> set[int]:
+    """Return the CPUs that make no progress or have just made none: what waits there is told as that."""
+    open_rows = view.windows[_OPEN].rows
+    found = set(open_rows["cpu"][open_rows["kind"] != b"runnable"].tolist())
+    if _STALLS in view.windows:
+        found.update(view.windows[_STALLS].rows["cpu"].tolist())
+    for row in view.windows[_ENDED].rows if _ENDED in view.windows else ():
+        if histogram.max_ns(row["slots"]) >= limits.STALL_WARN_NS:
+            found.add(int(row["cpu"]))
+    return found
 
 
 def is_ksoftirqd(row: np.void) -> bool:
@@ -222,5 +234,6 @@ Severity: warning from {duration(limits.STARVED_WARN_NS)}, page from {duration(l
         next="look for real-time tasks on this CPU (ps -eLo cls,rtprio,psr,pid,comm) and for its cgroups' cpu.max",
         judge=_starved,
         needs=(_OPEN,),
+        wants=(_STALLS, _ENDED),
     ),
 )

@@ -10,7 +10,7 @@ from tracer.alerts import culprits
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.rule import Rule, View
-from tracer.alerts.rules.cpus import is_ksoftirqd
+from tracer.alerts.rules.cpus import is_ksoftirqd, stuck_cpus
 from tracer.layouts import constants
 from tracer.probe import SOFTIRQS
 from tracer.units import duration, many, percent, rate
@@ -24,9 +24,7 @@ _DELAY = constants("softirq")["SOFTIRQ_WORST_DELAY"]
 
 
 def _unserved(view: View) -> Iterator[Condition]:
-    window = view.windows[_OPEN]
-    # A CPU that makes no progress serves no softirqs: that is told as what it is.
-    stuck = {int(row["cpu"]) for row in window.rows if row["kind"] != b"runnable"}
+    window, stuck = view.windows[_OPEN], stuck_cpus(view)
     found = {
         int(row["cpu"]): _waiting(row, window.end_ns)
         for row in window.rows
@@ -126,7 +124,7 @@ Severity: warning from {duration(limits.SOFTIRQ_WARN_NS)}, page while one has be
         next="look for real-time tasks on this CPU (ps -eLo cls,rtprio,psr,pid,comm) and move its queues elsewhere",
         judge=_unserved,
         needs=(_OPEN,),
-        wants=(_WORST,),
+        wants=(_WORST, ("cpustall", "stalls"), ("cpustall", "stall")),
     ),
     Rule(
         name="napi-full-budget",

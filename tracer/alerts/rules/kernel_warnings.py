@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from tracer.alerts import deadlines
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Countdown, Severity, Subject
@@ -40,6 +42,9 @@ _TAINTS = {
 
 def _judge(view: View) -> Iterator[Condition]:
     recent = [window for window in view.history.get(_COUNTS, ()) if window.end_ns > view.now_ns - limits.RECENT_NS]
+    # Nearly always there is nothing new: one look at all of them together.
+    if not recent or not np.concatenate([window.rows["new"] for window in recent]).any():
+        return
     totals = {bytes(row["name"]).decode(): int(row["total"]) for row in view.rows(*_COUNTS)}
     for name in _MEANINGS.keys() & totals.keys():
         news = [(window, new) for window in recent if (new := _new(window, name))]

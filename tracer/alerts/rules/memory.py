@@ -29,7 +29,7 @@ _KERNEL = (
     ("percpu", "the kernel's per-CPU memory"),
     ("kernel_stack", "kernel stacks"),
 )
-_DRIVER = (("unnamed", "pages that no counter names (drivers')"),)
+_DRIVER = (("unnamed", "pages that no counter names (of drivers, of sockets)"),)
 _USER = (("anon", "processes' memory"), ("shmem", "shared memory and tmpfs"), ("hugetlb", "huge pages"))
 
 _Floats = npt.NDArray[np.float64]
