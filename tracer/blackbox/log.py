@@ -88,7 +88,7 @@ class Log:
         self._disk.sync()
 
     def _begin(self, dropped: int, monotonic_ns: int, unix_ns: int) -> None:
-        # Else what is durable only in part could lie in more than one segment, and the last that is whole be overwritten.
+        # Else what is not durable yet could fill several segments, and take the place of the last that is.
         self._disk.sync()
         at = self.position
         at.serial, at.number = at.serial + 1, (at.number + 1) % self._geometry.segments

@@ -198,6 +198,8 @@ def _allocate(fd: int, path: str, geometry: Geometry, head: SegmentHead) -> None
         os.pwrite(fd, _ZEROS[: geometry.size_bytes - offset], offset)
     os.pwrite(fd, head.pack(), 0)
     os.fsync(fd)
+    # None of it is read again here; and of a large folio in the cache a small write would make all of it dirty.
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

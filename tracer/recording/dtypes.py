@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -28,6 +29,8 @@ _SCALAR = re.compile(r"u[1248]|i[1248]|f[248]|b1|S(?:0|[1-9][0-9]{0,4})", re.ASC
 Path = tuple[str, ...]
 
 
+# A black box describes the same tables in each of its frames, which takes longer than all their rows.
+@lru_cache(MAX_LAYOUTS)
 def describe(dtype: np.dtype) -> list[list[Any]]:
     """Return the description of a structured ``dtype``. Raises ValueError when a reader would refuse it."""
     description = _describe(dtype)
