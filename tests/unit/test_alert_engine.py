@@ -119,6 +119,9 @@ def test_a_look_without_the_stack_does_not_forget_it():
     assert engine.judge(_view(11)) == [] and engine.firing[0].condition.culprit.module == "bad"
     holds[:] = [_condition(culprit=Culprit("foo[1]", "softirq TIMER", ("spin", "run_timer"), "bad"))]
     assert engine.judge(_view(12)) == []
+    holds[:] = [_condition(culprit=Culprit("bar[2]"))]
+    engine.judge(_view(13))
+    assert engine.firing[0].condition.culprit.task == "bar[2]"
 
 
 def test_losses_of_the_tables_behind_it_travel_along():

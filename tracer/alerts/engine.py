@@ -174,7 +174,7 @@ class Engine:
 def _kept(condition: Condition, before: Condition) -> Condition:
     """Return the condition with the culprit known before, where this look at it saw none, or none of its stack."""
     known, now = before.culprit, condition.culprit
-    less = known is not None and (now is None or (bool(known.stack) and not now.stack))
+    less = known is not None and (now is None or (now.task == known.task and bool(known.stack) and not now.stack))
     return replace(condition, culprit=known) if less else condition
 
 
