@@ -43,6 +43,16 @@ __all__ = [
     "STORM_PAGE",
     "STORM_WARN",
     "UNFED_NS",
+    "BLOCKED_WARN_NS",
+    "CORRECTED_SPAN_NS",
+    "CORRECTED_WARN",
+    "HUNG_WARN_NS",
+    "LONG_WORK_INFO_NS",
+    "LONG_WORK_WARN_NS",
+    "POOL_WARN_NS",
+    "RCU_WARN_NS",
+    "TX_TIMEOUTS_PAGE",
+    "TX_TIMEOUTS_SPAN_NS",
 ]
 
 _SECOND: Final = 1_000_000_000
@@ -112,3 +122,20 @@ LIMIT_SHARE: Final = 0.25
 LIMIT_NS: Final = 10 * _MINUTE
 PACE_LEAST: Final = 5
 PACE_LEAST_NS: Final = 4 * _SECOND
+
+# A quarter of khungtaskd's 120 s, of RCU's 21 s, of the workqueue watchdog's 30 s.
+HUNG_WARN_NS: Final = 30 * _SECOND
+RCU_WARN_NS: Final = 5 * _SECOND
+POOL_WARN_NS: Final = 15 * _SECOND // 2
+# Killable sleeps end in no panic; a file server that restarts takes tens of seconds.
+BLOCKED_WARN_NS: Final = _MINUTE
+# A work that writes back a full page cache to a slow drive takes a minute or two.
+LONG_WORK_INFO_NS: Final = 2 * _MINUTE
+LONG_WORK_WARN_NS: Final = 10 * _MINUTE
+
+# One reset is cheap. Adapters that were reset a few times in minutes took the node down (mptcp#60: igb, hard lockup).
+TX_TIMEOUTS_PAGE: Final = 3
+TX_TIMEOUTS_SPAN_NS: Final = 10 * _MINUTE
+# Single corrected errors are what correction is for.
+CORRECTED_WARN: Final = 10
+CORRECTED_SPAN_NS: Final = 10 * _MINUTE
