@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tracer.agent.keeping import Keeper, load
+from tracer.agent.keeping import Keeper, load, prepare
 from tracer.errors import OutputError
 
 STATE = {"boot_id": "b007", "firing": []}
@@ -17,6 +17,7 @@ STATE = {"boot_id": "b007", "firing": []}
 
 def test_what_is_kept_is_loaded(tmp_path):
     path = tmp_path / "made" / "alerts.state"
+    prepare(path)
     keeper = Keeper(path)
     keeper.keep({"boot_id": "earlier", "firing": []})
     keeper.keep(STATE)
@@ -57,7 +58,7 @@ def test_the_old_one_stays_until_the_new_one_is_whole(tmp_path):
 def test_where_there_can_be_none_is_an_error(tmp_path):
     for path in (tmp_path, Path("/proc/none/state"), Path("/dev/null/state")):
         with pytest.raises(OutputError) as caught:
-            Keeper(path)
+            prepare(path)
         assert caught.value.hint
 
 

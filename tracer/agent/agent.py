@@ -101,6 +101,7 @@ class Agent:
     def _restore(self) -> None:
         if self.orders.state is None:
             return
+        keeping.prepare(self.orders.state)
         state, trouble = keeping.load(self.orders.state)
         try:
             if state:

@@ -12,11 +12,21 @@ from typing import Any
 
 from tracer.errors import OutputError
 
-__all__ = ["DEFAULT_PATH", "Keeper", "load"]
+__all__ = ["Keeper", "load", "prepare"]
 
-DEFAULT_PATH = "/var/lib/foreshock/alerts.state"
 _MOST_BYTES = 4 << 20
 _VERSION = 1
+_OTHER = "--state FILE, in a folder that may be written to"
+
+
+def prepare(path: Path) -> None:
+    """Make the folder of ``path``. Raises OutputError if there can't be a file."""
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path.parent} can't be made: {error.strerror}.", hint=_OTHER) from None
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path} can't be written.", hint=_OTHER)
 
 
 def load(path: Path) -> tuple[dict[str, Any], str]:
@@ -40,7 +50,7 @@ def load(path: Path) -> tuple[dict[str, Any], str]:
 class Keeper:
     """Writes states to ``path`` in a thread of its own: a disk that hangs stops nobody else.
 
-    ``error`` says why the last one could not be written; "" when it was. Raises OutputError if there can't be a file.
+    ``error`` says why the last one could not be written; "" when it was.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,12 +60,6 @@ class Keeper:
         self._kept = ""
         self._change = threading.Condition()
         self._closing = False
-        try:
-            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"{path.parent} can't be made: {error.strerror}.", hint="--state FILE") from None
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path} can't be written.", hint="--state FILE, in a folder that may be written to")
         self._thread = threading.Thread(target=self._run, name="state", daemon=True)
         self._thread.start()
 
