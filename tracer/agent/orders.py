@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from tracer.alerts.rule import Rule
 from tracer.errors import UsageError
 from tracer.sinks import DirectSink, Sink, open_sink
-from tracer.sinks.http import read_token
 from tracer.sinks.journald import SOCKET
 from tracer.sinks.opening import host_and_port
+from tracer.sinks.token import read_token
 
 __all__ = ["Orders", "check", "open_sinks"]
 

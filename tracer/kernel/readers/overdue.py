@@ -39,7 +39,7 @@ class Reader:
     def __init__(self, session: Session, probe: Probe, *, tasks: bool = True) -> None:
         self._cpus = session.array("cpus")
         self._stalls = session.array("cpustall_rows")
-        self._since = (
+        self._since: tuple[np.ndarray, ...] = (
             self._stalls["since_ns"],
             self._stalls["heartbeat_ns"],
             self._cpus["softirq_entered_ns"],
