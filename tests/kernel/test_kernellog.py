@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel.loops import broken_device, fail_to_read
 
 from tracer.kernel.sources import kernellog
 from tracer.kernel.sources.kernellog import Source
+
+__all__ = ["broken_device"]
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 
@@ -29,27 +30,6 @@ def source() -> Iterator[Source]:
 
 def lines(source: Source) -> np.ndarray:
     return source.read(time.monotonic_ns())["lines"][0]
-
-
-@pytest.fixture
-def broken_device(tmp_path: Path) -> Iterator[str]:
-    """A loop device whose file became empty: the kernel says of each read that it failed."""
-    disk = tmp_path / "disk"
-    disk.write_bytes(bytes(1 << 20))
-    try:
-        device = subprocess.run(
-            ["losetup", "--find", "--show", disk], check=True, capture_output=True, text=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no loop device here: {error}")
-    os.truncate(disk, 0)
-    yield device
-    subprocess.run(["losetup", "--detach", device], check=True)
-
-
-def fail_to_read(device: str) -> None:
-    read = ["dd", f"if={device}", "of=/dev/null", "bs=4k", "count=1", "skip=64", "iflag=direct"]
-    subprocess.run(read, capture_output=True)
 
 
 def test_the_kernels_own_lines(source, broken_device):

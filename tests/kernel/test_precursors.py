@@ -12,32 +12,12 @@ from pathlib import Path
 
 import pytest
 from kernel.driven import Driven
+from kernel.memory_group import EAT, small_group
 
 from tracer.kernel.loader.btf import Btf
 from tracer.probes import all_probes
 
-EAT = "import mmap\nwith mmap.mmap(-1, 1 << 28) as m:\n for at in range(0, len(m), 4096): m[at] = 1"
-LIMIT = 24 << 20
-
-
-@pytest.fixture
-def small_group() -> Iterator[Path]:
-    """A memory cgroup of 24 MiB."""
-    v1 = Path("/sys/fs/cgroup/memory")
-    root = v1 if v1.is_dir() else Path("/sys/fs/cgroup")
-    group = root / "foreshock-test"
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no memory cgroup can be made: {error.strerror}")
-    try:
-        limit = group / ("memory.limit_in_bytes" if v1.is_dir() else "memory.max")
-        if not limit.exists():
-            pytest.skip("the memory controller is not on")
-        limit.write_text(str(LIMIT))
-        yield group
-    finally:
-        group.rmdir()
+__all__ = ["small_group"]
 
 
 def test_an_oom_kill_names_its_victim(attach, small_group):

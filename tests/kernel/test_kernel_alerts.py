@@ -1,0 +1,96 @@
+"""From what the kernel really does to one alert about it: probes, windows, rules, engine."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kernel.frozen import Frozen
+from kernel.loops import broken_device, fail_to_read
+from kernel.memory_group import EAT, small_group
+from kernel.traced import Traced
+
+from tracer.alerts.alert import Alert, Severity, State
+from tracer.alerts.engine import Engine, Identity
+from tracer.alerts.rule import View
+from tracer.alerts.rules import rules
+from tracer.probes import all_probes
+
+SETTINGS = {"kernel.hung_task_timeout_secs": "12", "kernel.hung_task_panic": "1"}
+__all__ = ["broken_device", "small_group"]
+
+
+class Watch:
+    """Probes, and every rule over their windows; the kernel's settings are what the test says."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self._engine = Engine(rules().values(), Identity("here", "b007", 0))
+        traced.collect()
+
+    def look(self) -> list[Alert]:
+        """Return what is told at the end of the interval that ends now."""
+        windows = {tuple(name.split(".")): window for name, window in self._traced.collect().items()}
+        told = self._engine.judge(View(time.monotonic_ns(), windows, SETTINGS))
+        assert self._engine.broken == {}
+        return told
+
+    def until(self, state: State, seconds: float = 10) -> list[Alert]:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.25)
+            told = [alert for alert in self.look() if alert.state is state]
+            if told:
+                return told
+        raise AssertionError(f"nothing was {state.value}")
+
+
+@pytest.fixture
+def watch(attach: Callable[..., Traced]) -> Iterator[Watch]:
+    names = ("precursors", "hung", "workqueue", "kernellog", "rcu")
+    assert all_probes().keys() >= set(names)
+    yield Watch(attach(*names, HUNG_LISTED_NS=1_000_000_000))
+
+
+def test_a_kill_is_one_alert(watch, small_group):
+    enter = f'echo $$ > {small_group}/cgroup.procs; exec "$0" -S -c "$1"'
+    with subprocess.Popen(["sh", "-c", enter, sys.executable, EAT]) as process:
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    (alert,) = watch.look()
+    assert (alert.rule, alert.severity) == ("oom-victim", Severity.INFO)
+    assert f"[{process.pid}]" in alert.condition.summary
+    assert "its cgroup has reached its limit" in alert.condition.summary
+
+
+def test_a_drive_that_fails_is_one_alert(watch, broken_device):
+    fail_to_read(broken_device)
+    (alert,) = watch.look()
+    assert (alert.rule, alert.severity) == ("storage-error", Severity.WARNING)
+    assert alert.condition.subject.name == Path(broken_device).name
+
+
+def test_a_blocked_writer_is_one_alert_and_resolved(watch, tmp_path):
+    with Frozen(tmp_path) as frozen:
+        pid = frozen.block()
+        (alert,) = watch.until(State.FIRING)
+        assert (alert.rule, alert.severity) == ("hung-task", Severity.PAGE)
+        assert f"[{pid}]" in alert.condition.summary
+        # A quarter of the first word, which comes at the latest two timeouts after the beginning.
+        assert 3 <= alert.condition.numbers["blocked_s"] < 7
+        assert "panic in ≤ " in alert.headline
+        frozen.thaw()
+        (alert,) = watch.until(State.RESOLVED, 15)
+        assert alert.rule == "hung-task"
+
+
+def test_calm_seconds_say_nothing(watch):
+    told = []
+    for _ in range(10):
+        time.sleep(1)
+        told += watch.look()
+    assert [alert.headline for alert in told if alert.severity is not Severity.INFO] == []
