@@ -52,7 +52,10 @@ def available() -> Availability:
     """Attach everything once. Raises UnavailableError when nothing can run at all."""
     every = all_probes()
     with attach(ordered(every.values(), every), _options()) as session:
-        return Availability(dict(session.refused), dict(session.missing))
+        missing: dict[str, list[str]] = {}
+        for name, reason in session.missing:
+            missing.setdefault(name, []).append(reason)
+        return Availability(dict(session.refused), {name: "; ".join(reasons) for name, reasons in missing.items()})
 
 
 def measure(probes: Sequence[Probe], say: Callable[[str], None], until: float) -> dict[str, Cost]:

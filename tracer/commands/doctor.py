@@ -30,8 +30,10 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     # Not at the top: `foreshock doctor --help` needs nothing of the kernel side.
     from tracer.kernel.capability import read_facts
     from tracer.kernel.checks import can_run, judge
+    from tracer.kernel.parts import tracepoints_check
+    from tracer.probes import all_probes
 
-    checks = judge(read_facts())
+    checks = [*judge(read_facts()), *tracepoints_check(all_probes().values())]
     click.echo(_as_json(checks, can_run(checks)) if as_json else _as_text(checks, can_run(checks)))
     if not can_run(checks):
         ctx.exit(3)
