@@ -112,7 +112,7 @@ def alerts_page() -> str:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"## {rule.name}"
     yield f"*{_sentence(rule.title)}*"
-    for paragraph in re.split(r"\n\s*\n", rule.help.strip()):
+    for paragraph in re.split(r"\n\s*\n|\s+(?=(?:Severity|Countdown): )", rule.help.strip()):
         kind, colon, text = " ".join(paragraph.split()).partition(": ")
         known = colon and kind in ("Severity", "Countdown")
         yield f"**{kind}:** {_sentence(text)}" if known else " ".join(paragraph.split())
@@ -135,12 +135,11 @@ def _when(rule: Rule) -> str:
 
 
 def _data(rule: Rule) -> str:
-    names = {
-        what: [f"`{probe}.{table}`" for probe, table in getattr(rule, what)] for what in ("needs", "wants", "history")
-    }
-    wants = f"; better with {', '.join(names['wants'])}" if names["wants"] else ""
-    history = f"; looks back over {', '.join(names['history'])}" if names["history"] else ""
-    return f"Needs {', '.join(names['needs'])}{wants}{history}."
+    needs, wants, history = (
+        ", ".join(f"`{probe}.{table}`" for probe, table in tables) for tables in (rule.needs, rule.wants, rule.history)
+    )
+    used = f"Needs {needs}{f'; better with {wants}' if wants else ''}" if needs else f"Any of {wants}"
+    return f"{used}{f'; looks back over {history}' if history else ''}."
 
 
 def cli_page() -> str:

@@ -59,6 +59,7 @@ def test_soft_lockup(thresh, panic, logs, panics):
     [
         ({"kernel__soft_watchdog": 0}, "kernel.soft_watchdog=0"),
         ({"kernel__watchdog_thresh": 0}, "kernel.watchdog_thresh=0"),
+        ({"kernel__watchdog": 0}, "kernel.watchdog=0"),
         ({"kernel__soft_watchdog": None}, "this kernel has no kernel.soft_watchdog"),
     ],
 )

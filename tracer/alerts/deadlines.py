@@ -206,9 +206,8 @@ def _watchdog_off(view: View, own: str) -> str:
         return _UNKNOWN
     if own not in view.settings:
         return f"this kernel has no {own}"
-    if view.number("kernel.watchdog_thresh", 10) <= 0:
-        return "kernel.watchdog_thresh=0"
-    return "" if view.number(own, 0) > 0 else f"{own}=0"
+    switches = {"kernel.watchdog": 1, "kernel.watchdog_thresh": 10, own: 0}
+    return next((f"{name}=0" for name, default in switches.items() if view.number(name, default) <= 0), "")
 
 
 def _lacking(view: View, name: str) -> str:
