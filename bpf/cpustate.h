@@ -13,7 +13,7 @@ struct cpu_stay {
 	u64 hardirq_ns;
 	u32 pid; /* thread id; 0 is the idle task */
 	u32 tgid;
-	s32 prio; /* the scheduler's: below 0 deadline, to 99 real-time, to 139 ordinary */
+	s32 prio; /* as it ended, or began while it lasts: below 0 deadline, to 99 real-time, to 139 ordinary */
 	u32 pad;
 	char comm[16];
 };
