@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from unit.agent_samples import SECOND, FakeSink, an_alert
 
-from tracer.agent import orders, startup
+from tracer.agent import orders, startup, symbols
 from tracer.agent.crew import Post
-from tracer.agent.lookout import HISTORY_NS, Lookout
+from tracer.agent.lookout import HISTORY_NS, Lookout, settings_now
 from tracer.agent.orders import Orders
 from tracer.agent.service import Service
 from tracer.agent.wire import Wire
@@ -110,6 +110,9 @@ RULE = Rule("stuck", "", "", "", lambda view: (), ())
         (Orders(stream="nowhere"), "HOST:PORT"),
         (Orders(stream="h:1", token_file="/none/token"), "/none/token"),
         (Orders(token_file="/none"), "--token-file"),
+        (Orders(sinks=("stream:h:1", "stream:i:1")), "one stream"),
+        (Orders(sinks=("stream:h:1",), stream="h:1"), "one stream"),
+        (Orders(sinks=("stream:nowhere",)), "HOST:PORT"),
         (Orders(blackbox=("/a", "/a")), "--blackbox"),
         (Orders(blackbox=("/a", "/b", "/c")), "--blackbox"),
     ],
@@ -120,9 +123,9 @@ def test_orders_that_can_not_be_carried_out(given, said):
     assert caught.value.hint
 
 
-def test_a_stream_is_no_sink():
-    with pytest.raises(UsageError, match="no --sink"):
-        orders.open_sinks(["stream:h:1"])
+def test_a_stream_among_the_sinks_is_the_stream():
+    given = Orders(sinks=("stream:h:1#tls=1", "terminal"))
+    assert given.stream_spec == "stream:h:1#tls=1" and given.sink_specs == ("terminal",)
 
 
 def test_what_blocks_is_told_from_what_does_not(tmp_path):
@@ -191,3 +194,32 @@ def test_the_unit_says_what_the_agent_needs(checkout: Path):
 
 def test_fakes_are_direct_sinks():
     assert isinstance(FakeSink(), DirectSink)
+
+
+def test_the_kernels_settings_are_there_before_the_first_interval():
+    assert int(settings_now()["kernel.panic"]) >= -1
+
+
+def test_symbols_are_read_again_when_a_module_came_and_not_for_a_name_alone(monkeypatch):
+    reads = []
+    modules = ["bad 16384 0 - Live 0xffffffffc0000000\n"]
+
+    class Table:
+        hidden = False
+
+        def resolve(self, addresses):
+            reads.append("resolve")
+            return [(b"bad", b"spin") if len(modules) > 1 else symbols.UNKNOWN]
+
+    monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", lambda: reads.append("read") or Table())
+    monkeypatch.setattr(symbols, "text", lambda path, limit: "".join(modules))
+    found = symbols.Symbols()
+    assert found.symbol(0xFFFFFFFFC0000010) == ("0xffffffffc0000010", "")
+    assert not found.refresh() and reads.count("read") == 2, "the name was missing"
+    found.symbol(1)
+    assert not found.refresh() and reads.count("read") == 2, "not again within a minute"
+    modules[0] = modules[0].replace(" 0 ", " 5 ")  # in use
+    assert not found.refresh()
+    modules.append("spin 16384 0 - Live 0xffffffffc0100000\n")
+    assert found.refresh() and reads.count("read") == 3
+    assert found.symbol(0xFFFFFFFFC0100010) == ("spin", "bad")

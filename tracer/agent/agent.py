@@ -15,7 +15,7 @@ from tracer.agent.board import Board
 from tracer.agent.crew import Crew
 from tracer.agent.desk import Desk
 from tracer.agent.duty import Duty
-from tracer.agent.lookout import Lookout
+from tracer.agent.lookout import Lookout, settings_now
 from tracer.agent.orders import Orders, check, open_sinks
 from tracer.agent.sentinel import STAGGER_NS
 from tracer.agent.streaming import Streaming
@@ -114,9 +114,11 @@ class Agent:
     def _attach(self, opened: contextlib.ExitStack, stream: str) -> None:
         cpus = placing.choose(placing.topology(placing.housekeeping()), MOST_SENTINELS)
         fast = tuple(rule for rule in self.rules if rule.fast)
+        self._fast = {rule.name for rule in fast}
 
         def attached(session: Session) -> None:
             self._symbols = Symbols()
+            self._board.put_settings(settings_now())
             duty = Duty(
                 self.identity, fast, self._symbols.symbol, frozenset(self.orders.shadow), tuple(self.direct),
                 stream, self.orders.interval_ns, self._engine.state(),
@@ -181,19 +183,21 @@ class Agent:
             self._note(note)
 
     def _interval(self) -> View:
+        if self._symbols.refresh():
+            self.crew.renew()
         windows = self.trace.collect()
         view = self._lookout.view(windows)
         self._board.put_settings(self._lookout.settings)
         for moved_ns in self._offset.moved():
             self._engine.tell_time(moved_ns)
-        fast = {rule.name for rule in self.rules if rule.fast}
         for alert in self._engine.judge(view):
-            self.desk.deliver(alert, _LATER_NS if alert.rule in fast else 0)
+            self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()
         self._pass_on(windows)
-        # An alert that is out may still lack names of a module that was loaded since.
-        self._symbols.refresh()
-        for note in (*self.crew.watch(time.monotonic_ns(), self._online.read()), *self._troubles()):
+        # Nobody is relieved in the middle of it.
+        calm = not any(alert.rule in self._fast for alert in self._engine.firing)
+        notes = self.crew.watch(time.monotonic_ns(), self._online.read(), calm=calm)
+        for note in (*notes, *self._troubles()):
             self._note(note)
         return view
 

@@ -39,6 +39,7 @@ class Post:
     lacks: tuple[str, ...] = ()
     forked_ns: int = 0
     silent: bool = False
+    stale: bool = False
     deaths: int = 0
 
 
@@ -73,14 +74,19 @@ class Crew:
                 for kind, value in post.wire.received() if post.wire else ():
                     if kind == "alert":
                         alerts.append(value)
+                    elif kind == "note":
+                        notes.append(f"sentinel {post.number}: {value}")
                     elif kind == "ready":
                         post.ready, post.lacks = True, tuple(value)
             except EOFError:
                 notes.append(self._buried(post))
         return alerts, notes
 
-    def watch(self, now_ns: int, online: frozenset[int]) -> list[str]:
-        """Fork again who is missing; return what there is to say: who is silent, who is back, who had to move."""
+    def watch(self, now_ns: int, online: frozenset[int], *, calm: bool) -> list[str]:
+        """Fork again who is missing, and where it is ``calm`` who is to be renewed.
+
+        Returns what there is to say: who is silent, who is back, who had to move.
+        """
         notes: list[str] = []
         for post in self.posts:
             if post.pid and post.cpu not in online:
@@ -95,19 +101,21 @@ class Crew:
                 post.silent = silent
                 how = f"has not run for {(now_ns - beat_ns) / _SECOND:.1f} s" if silent else "runs again"
                 notes.append(f"sentinel {post.number} on CPU {post.cpu} {how}")
+        if calm:
+            self._renew_one()
         return notes
+
+    def renew(self) -> None:
+        """Have every sentinel forked anew, for what this process has learnt: one at a time, by ``watch``."""
+        for post in self.posts:
+            post.stale = True
 
     def close(self) -> None:
         """End them: they say what they have to say, and goodbye, and go."""
         for post in self.posts:
-            if post.wire:
-                post.wire.say("bye")
-                post.wire.close()
-        until = time.monotonic() + 1.0
+            self._dismiss(post)
         for post in self.posts:
-            while post.pid and not _ended(post.pid) and time.monotonic() < until:
-                time.sleep(0.005)
-            self._end(post)
+            self._end(post, seconds=1.0)
 
     def _replace(self, post: Post, now_ns: int) -> list[str]:
         if now_ns - post.forked_ns < _AGAIN_NS << min(max(post.deaths - 1, 0), _MOST_DOUBLED):
@@ -120,9 +128,24 @@ class Crew:
         self._fork(post)
         return [f"sentinel {post.number} runs again, on CPU {post.cpu}"]
 
+    def _renew_one(self) -> None:
+        """Fork one anew whose time has come, if the others stand at their posts."""
+        for post in self.posts:
+            if post.stale and all(other.ready and not other.silent for other in self.posts if other is not post):
+                self._dismiss(post)
+                self._end(post, seconds=0.2)
+                self._fork(post)
+                return
+
+    def _dismiss(self, post: Post) -> None:
+        if post.wire:
+            post.wire.say("bye")
+            post.wire.close()
+            post.wire = None
+
     def _fork(self, post: Post) -> None:
         ours, theirs = Wire.pair()
-        post.forked_ns, post.silent, post.ready = time.monotonic_ns(), False, False
+        post.forked_ns, post.silent, post.ready, post.stale = time.monotonic_ns(), False, False, False
         parent = os.getpid()
         post.pid = os.fork()
         if not post.pid:
@@ -136,22 +159,25 @@ class Crew:
         self._end(post)
         return f"sentinel {post.number} on CPU {post.cpu} (pid {pid}) died"
 
-    def _end(self, post: Post) -> None:
-        if post.pid and not _ended(post.pid):
+    def _end(self, post: Post, seconds: float = 0.0) -> None:
+        """Wait so long for its end, then kill it; one that is stuck in the kernel is left to the kernel."""
+        if post.pid and not _ends(post.pid, seconds):
             os.kill(post.pid, signal.SIGKILL)
-            # One that is stuck in the kernel is left to the kernel.
-            for _ in range(100):
-                if _ended(post.pid):
-                    break
-                time.sleep(0.001)
+            _ends(post.pid, 0.1)
         if post.wire:
             post.wire.close()
         post.pid, post.wire = 0, None
 
 
-def _ended(pid: int) -> bool:
-    """Reap a child if it has ended, and return whether it has."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
+def _ends(pid: int, seconds: float) -> bool:
+    """Reap a child that ends within so long; return whether it did."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                return True
+        except ChildProcessError:
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.002)

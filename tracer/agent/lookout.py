@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
 from tracer.alerts.rule import Rule, View
+from tracer.kernel.sources import detectors
 from tracer.window import Window
 
-__all__ = ["HISTORY_NS", "Lookout", "read_settings"]
+__all__ = ["HISTORY_NS", "Lookout", "settings_now"]
 
 _Key = tuple[str, str]
 
@@ -32,7 +35,7 @@ class Lookout:
         """Return what is seen at the end of an interval."""
         latest = {(window.probe, window.table): window for window in windows}
         if _SETTINGS in latest:
-            self.settings.update(read_settings(latest[_SETTINGS]))
+            self.settings.update(_named(latest[_SETTINGS].rows))
         for table, history in self._history.items():
             if table in latest:
                 history.append(latest[table])
@@ -42,9 +45,17 @@ class Lookout:
         )
 
 
-def read_settings(window: Window) -> dict[str, str]:
-    """Return the kernel's settings by name."""
-    rows = window.rows
+def settings_now() -> dict[str, str]:
+    """Return the kernel's settings as they are now, for what can't wait for the first interval."""
+    source = detectors.Source({})
+    source.read(0)  # which only begins
+    try:
+        return _named(source.read(0)["settings"][0])
+    finally:
+        source.close()
+
+
+def _named(rows: np.ndarray) -> dict[str, str]:
     return {
         name.decode(errors="replace"): value.decode(errors="replace")
         for name, value in zip(rows["name"].tolist(), rows["value"].tolist(), strict=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from tracer.alerts.rule import Rule
 from tracer.errors import UsageError
@@ -20,7 +20,8 @@ __all__ = ["Orders", "check", "open_sinks"]
 
 @dataclass(frozen=True)
 class Orders:
-    """The options of ``foreshock agent``. ``stream`` is HOST:PORT or "", ``sinks`` are as ``open_sink`` reads them.
+    """The options of ``foreshock agent``. ``stream`` is HOST:PORT or "", ``sinks`` are as ``open_sink`` reads them,
+    of which one may be a stream instead.
 
     ``blackbox``: up to two paths.
     """
@@ -38,8 +39,9 @@ class Orders:
     @property
     def stream_spec(self) -> str:
         """The stream as a sink's specification; "" for none."""
+        given = [spec for spec in self.sinks if _is_stream(spec)]
         if not self.stream:
-            return ""
+            return "".join(given[:1])
         target, _, options = self.stream.partition("#")
         more = urlencode({"token-file": self.token_file}) if self.token_file else ""
         options = "&".join(filter(None, (options, more)))
@@ -49,7 +51,7 @@ class Orders:
     def sink_specs(self) -> tuple[str, ...]:
         """The sinks, or where the user named none: the terminal to watch, else the journal, else JSON lines."""
         if self.sinks:
-            return self.sinks
+            return tuple(spec for spec in self.sinks if not _is_stream(spec))
         if self.foreground:
             return ("terminal",)
         return ("journald",) if os.path.exists(SOCKET) else ("json:-",)
@@ -60,8 +62,6 @@ def open_sinks(specs: Sequence[str]) -> tuple[list[DirectSink], list[Sink]]:
     direct: list[DirectSink] = []
     slow: list[Sink] = []
     for spec in specs:
-        if spec.partition(":")[0] == "stream":
-            raise UsageError("a stream is no --sink.", hint="--stream HOST:PORT")
         sink = open_sink(spec)
         if isinstance(sink, DirectSink):
             direct.append(sink)
@@ -70,14 +70,22 @@ def open_sinks(specs: Sequence[str]) -> tuple[list[DirectSink], list[Sink]]:
     return direct, slow
 
 
+def _is_stream(spec: str) -> bool:
+    return spec.partition(":")[0] == "stream"
+
+
 def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
     """Raise UsageError for orders that can't be carried out anywhere: before anything is attached."""
-    if orders.stream:
-        host_and_port(orders.stream.partition("#")[0])
-    if orders.token_file:
-        if not orders.stream:
-            raise UsageError("--token-file is for a stream.", hint="add --stream HOST:PORT")
-        read_token(orders.token_file)
+    if sum(map(_is_stream, orders.sinks)) + bool(orders.stream) > 1:
+        raise UsageError("there can be one stream.", hint="its receiver may serve several")
+    if orders.token_file and not orders.stream:
+        raise UsageError("--token-file is for a stream.", hint="add --stream HOST:PORT")
+    if orders.stream_spec:
+        target, _, options = orders.stream_spec.removeprefix("stream:").partition("#")
+        host_and_port(target)
+        for name, value in parse_qsl(options):
+            if name == "token-file":
+                read_token(value)
     for name in orders.shadow:
         if name not in rules:
             known = ", ".join(sorted(rules)) or "none"

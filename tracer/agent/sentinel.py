@@ -61,6 +61,7 @@ class Sentinel:
         for descriptor in wakes:
             self._epoll.register(descriptor, select.EPOLLIN)
         self._epoll.register(wire.fileno(), select.EPOLLIN)
+        self._broken: set[str] = set()
         self._turn_at_ns = self._tidy_at_ns = 0
 
     def run(self) -> bool:
@@ -85,6 +86,7 @@ class Sentinel:
         if not self._engine.idle or any(len(window.rows) for window in view.windows.values()):
             for alert in self._engine.judge(view):
                 self._outbox.put(alert, now_ns, self._later_ns)
+            self._complain()
         self._outbox.send(time.monotonic_ns())
         self._life["told"], self._life["dropped"] = self._outbox.sent, self._outbox.dropped
         self._life["beat_ns"] = now_ns
@@ -94,6 +96,11 @@ class Sentinel:
             # What was there before the start is frozen, so that this takes microseconds.
             self._tidy_at_ns = now_ns + _TIDY_NS
             gc.collect()
+
+    def _complain(self) -> None:
+        for name in self._engine.broken.keys() - self._broken:
+            self._broken.add(name)
+            self._wire.say("note", f"rule {name} fails: {self._engine.broken[name]}")
 
     def _wait(self) -> bool:
         """Wait for an event, for what is due later, or for the next turn; return False when the agent is gone."""

@@ -7,18 +7,21 @@ import time
 import numpy as np
 
 from tracer.kernel.symbols.kallsyms import KERNEL, UNKNOWN, Kallsyms
+from tracer.kernel.textfiles import text
 
 __all__ = ["Symbols"]
 
 _READ_AGAIN_SECONDS = 60.0
+_MODULES = "/proc/modules"
 
 
 class Symbols:
-    """The kernel's symbols, read once; forked processes share them."""
+    """The kernel's symbols; forked processes share what was read before."""
 
     def __init__(self) -> None:
+        self._modules = self._read_modules()
         self._kallsyms = Kallsyms.of_running_kernel()
-        self._read_at = time.monotonic()
+        self._again_at = 0.0
         self._unknown = False
 
     @property
@@ -35,8 +38,20 @@ class Symbols:
         module, name = found
         return name.decode(errors="replace"), "" if module == KERNEL else module.decode(errors="replace").strip("[]")
 
-    def refresh(self) -> None:
-        """Read them again if a name was missing: of a module loaded since. Takes 0.1 s, once a minute at most."""
-        if self._unknown and not self.hidden and time.monotonic() > self._read_at + _READ_AGAIN_SECONDS:
-            self._kallsyms, self._read_at = Kallsyms.of_running_kernel(), time.monotonic()
+    def refresh(self) -> bool:
+        """Read them again, which takes 0.1 s, if modules came or went; return whether they did.
+
+        Also if a name was missing, once a minute at most: a BPF program's, for instance.
+        """
+        modules = self._read_modules()
+        changed, self._modules = modules != self._modules, modules
+        missing = self._unknown and not self.hidden and time.monotonic() >= self._again_at
         self._unknown = False
+        if changed or missing:
+            self._kallsyms, self._again_at = Kallsyms.of_running_kernel(), time.monotonic() + _READ_AGAIN_SECONDS
+        return changed
+
+    def _read_modules(self) -> frozenset[tuple[str, str]]:
+        """Return names and addresses; how often they are used changes all the time. Source: proc_modules(5)."""
+        lines = (text(_MODULES, 1 << 20) or "").splitlines()
+        return frozenset((fields[0], fields[5]) for fields in map(str.split, lines) if len(fields) > 5)

@@ -21,7 +21,8 @@ _PACKET = 1 << 18
 class Wire:
     """One end; ``pair`` makes both. It is a direct sink, too: alerts go to the other end.
 
-    Messages are ``(kind, value)``: ``("alert", Alert)``, ``("ready", [what it has to do without])``, ``("bye", None)``.
+    Messages are ``(kind, value)``: ``("alert", Alert)``, ``("ready", [what it has to do without])``,
+    ``("note", text)``, ``("bye", None)``.
     """
 
     name = "agent"
