@@ -1,0 +1,35 @@
+"""Earlier windows of small tables, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tracer.alerts.rule import View
+from tracer.window import Window
+
+__all__ = ["recent", "series", "total"]
+
+_SECOND = 1_000_000_000
+_Floats = npt.NDArray[np.float64]
+
+
+def recent(view: View, table: tuple[str, str], span_ns: int) -> tuple[list[Window], float]:
+    """Return the windows with rows of the last ``span_ns``, and how many seconds they cover together."""
+    first_ns = view.now_ns - span_ns - _SECOND // 2
+    windows = [window for window in view.history.get(table, ()) if len(window.rows) and window.start_ns >= first_ns]
+    return windows, sum(window.seconds for window in windows)
+
+
+def total(windows: Sequence[Window], column: str) -> float:
+    """Return the sum of a column of tables with one row; a column that this kernel lacks adds nothing."""
+    return float(sum(int(window.rows[column][0]) for window in windows if column in (window.rows.dtype.names or ())))
+
+
+def series(windows: Sequence[Window], columns: tuple[str, ...]) -> tuple[_Floats, _Floats]:
+    """Return the times in s and the sums of some columns, those that this kernel has."""
+    ends = np.array([window.end_ns for window in windows], "f8") / _SECOND
+    sums = [sum(float(w.rows[name][0]) for name in columns if name in (w.rows.dtype.names or ())) for w in windows]
+    return ends, np.array(sums)
