@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 from bench.machine import cpu_seconds
 from bench.objects import all_ids, orphans
-from kernel.command import assert_fails, foreshock
+from kernel.command import FORESHOCK, assert_fails, foreshock
 from kernel.holding import Holder, on_cpu
-from kernel.watching import Watching, sentinels
+from kernel.watching import Heard, Watching, sentinels
 
 from tracer.kernel.realtime import PRIORITY
 
@@ -51,25 +52,29 @@ def on_each_cpu(program: str, cpus: set[int]) -> Iterator[None]:
         yield
 
 
-def stall(cpu: int, watching: Watching, holder: Holder) -> None:
-    """Hold ``cpu`` for as long as the holder does; the reader of alerts lives elsewhere."""
-    others = os.sched_getaffinity(0) | {cpu}
-    elsewhere = {other for other in range(os.cpu_count() or 1) if other != cpu} & (others | _ALL)
-    os.sched_setaffinity(0, elsewhere)
-    os.sched_setaffinity(watching.reader.pid, elsewhere)
+def stall(cpu: int, heard: Heard, holder: Holder) -> None:
+    """Hold ``cpu`` for as long as the holder does; who listens lives elsewhere."""
+    heard.keep_off(cpu)
     on_cpu(cpu, holder.hold, fifo=1).join()
 
 
 _ALL = os.sched_getaffinity(0)
 
 
-def firsts(watching: Watching) -> dict[str, tuple[float, dict]]:
+def firsts(heard: Heard) -> dict[str, tuple[float, dict]]:
     """Return each stall's first alert, and how many ms after its event it arrived."""
     found: dict[str, tuple[float, dict]] = {}
-    for when, alert in watching.alerts:
+    for when, alert in heard.alerts:
         if alert["state"] == "firing":
             found.setdefault(alert["id"], ((when - alert["numbers"]["event_ns"]) / 1e6, alert))
     return found
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def pss_mb(*pids: int) -> float:
@@ -107,6 +112,37 @@ def test_events_reach_a_sink_in_time_with_all_cpus_busy(tmp_path, capsys):
     told = [alert["id"] for _, alert in watching.alerts if alert["state"] == "firing"]
     assert len(told) <= 1.3 * len(set(told))
     assert any("copy_from_kernel_nofault" in alert["culprit"]["stack"] for _, alert in found.values())
+
+
+def test_the_receiver_hears_it_within_a_second_and_a_half_of_the_start(tmp_path, capsys):
+    token, port = tmp_path / "token", free_port()
+    token.write_text("a-token-of-the-tests-own-0123456789\n")
+    token.chmod(0o600)
+    address = f"127.0.0.1:{port}"
+    command = [*FORESHOCK, "fleet", "serve", "--json", "--listen", address, "--token-file", str(token)]
+    with ExitStack() as undo:
+        notes = undo.enter_context((tmp_path / "fleet-notes").open("w"))
+        fleet = Heard(tmp_path / "fleet", command, notes)
+        undo.callback(fleet.close)
+        options = ("--stream", address, "--token-file", str(token))
+        watching = undo.enter_context(Watching(tmp_path, *options))
+        undo.enter_context(on_each_cpu(_NAP, _ALL))
+        holder = undo.enter_context(Holder(1.6))
+        time.sleep(2)
+        cpu = max(_ALL)
+        # The receiver is another host's: it is not on the stuck CPU.
+        os.sched_setaffinity(fleet.process.pid, _ALL - {cpu})
+        watching.keep_off(cpu)
+        for _ in range(4):
+            stall(cpu, fleet, holder)
+            if len(firsts(fleet)) >= 2:
+                break
+        heard: dict[str, float] = {}
+        for when, alert in fleet.alerts:
+            heard.setdefault(alert["id"], (when - alert["since_ns"]) / 1e9)
+    with capsys.disabled():
+        print(f"\nstall's start to the receiver: {', '.join(f'{seconds:.2f}' for seconds in heard.values())} s")
+    assert heard and min(heard.values()) <= 1.5
 
 
 @pytest.mark.parametrize("frozen", [0, 1])

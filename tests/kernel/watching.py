@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from kernel.command import CHECKOUT, environment
 
-__all__ = ["Watching", "sentinels"]
+__all__ = ["Heard", "Watching", "sentinels"]
 
 #: Runs the verb with one more rule: each stall is a subject of its own, so that every one of them is told.
 _PROGRAM = """
@@ -50,26 +50,60 @@ while data := os.read(0, 1 << 16):
 """
 
 
-class Watching:
+class Heard:
+    """What a process writes to its standard output, line by line, with the time at which it came."""
+
+    def __init__(self, path: Path, command: Sequence[str], notes: TextIO) -> None:
+        self._path = path
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=notes, cwd=CHECKOUT, env=environment()
+        )
+        assert self.process.stdout is not None
+        with self.process.stdout as output, path.open("w") as file:
+            self.reader = subprocess.Popen([sys.executable, "-c", _READER], stdin=output, stdout=file)
+
+    @property
+    def lines(self) -> list[tuple[int, str]]:
+        """The lines so far, each with its time (CLOCK_MONOTONIC, ns)."""
+        found = [line.split(" ", 1) for line in self._path.read_text().splitlines()]
+        return [(int(when), words) for when, words in found]
+
+    @property
+    def alerts(self) -> list[tuple[int, dict[str, Any]]]:
+        """The alerts of the tests' own rule among them."""
+        told = [(when, json.loads(words)) for when, words in self.lines if words.startswith("{")]
+        return [(when, alert) for when, alert in told if alert.get("rule") == "test-stall"]
+
+    def keep_off(self, cpu: int) -> None:
+        """Have nobody who listens live on ``cpu``: neither the reader, nor this thread."""
+        others = set(range(os.cpu_count() or 1)) - {cpu}
+        for pid in (0, self.reader.pid):
+            os.sched_setaffinity(pid, others)
+
+    def close(self) -> None:
+        """End the process in good order, or else at all."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(15)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.reader.wait(5)
+
+
+class Watching(Heard):
     """An agent that tells JSON lines to a pipe, ready when the ``with`` block begins.
 
-    ``before`` is a command that runs it. What it prints of itself is in ``said``, once it has ended.
+    ``before`` is a command that runs it.
     """
 
     def __init__(self, folder: Path, *options: str, before: Sequence[str] = ()) -> None:
         self._folder = folder
         command = [*before, sys.executable, "-c", _PROGRAM, "agent", "--state", str(folder / "state"), *options]
         command += [] if "--sink" in options else ["--sink", "json:-"]
-        self._words, self._notes = (folder / "words").open("w+"), (folder / "notes").open("w+")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._notes,
-            cwd=CHECKOUT, env=environment(),
-        )  # fmt: skip
-        self.reader = subprocess.Popen(
-            [sys.executable, "-c", _READER], stdin=self.process.stdout, stdout=self._words
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        with (folder / "notes").open("w") as notes:
+            super().__init__(folder / "words", command, notes)
 
     def __enter__(self) -> Watching:
         # The state is written after the first interval.
@@ -79,28 +113,7 @@ class Watching:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(15)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.reader.wait(5)
-            self._words.close()
-            self._notes.close()
-
-    @property
-    def lines(self) -> list[tuple[int, str]]:
-        """What came through the sink, with the time."""
-        found = [line.split(" ", 1) for line in (self._folder / "words").read_text().splitlines()]
-        return [(int(when), words) for when, words in found]
-
-    @property
-    def alerts(self) -> list[tuple[int, dict[str, Any]]]:
-        """The alerts of the tests' own rule, with the time at which they arrived."""
-        told = [(when, json.loads(words)) for when, words in self.lines if words.startswith("{")]
-        return [(when, alert) for when, alert in told if alert["rule"] == "test-stall"]
+        self.close()
 
     @property
     def notes(self) -> str:
