@@ -197,7 +197,9 @@ def test_a_named_probe_that_breaks_ends_it(installed: Path, tmp_path: Path) -> N
 
 def test_without_bcc_it_says_what_to_install(tmp_path: Path) -> None:
     done = foreshock("record", "--for", "1s", "-o", str(tmp_path / "x.fsk"), FORESHOCK_PYTHON=sys.executable)
-    assert_fails(done, 3, f"FORESHOCK_PYTHON={sys.executable} is no Python that has bcc", "apt-get install python3-bpfcc")
+    assert_fails(
+        done, 3, f"FORESHOCK_PYTHON={sys.executable} is no Python that has bcc", "apt-get install python3-bpfcc"
+    )
     done = foreshock("record", "--for", "1s", "-o", str(tmp_path / "x.fsk"), FORESHOCK_PYTHON="/no/such/python")
     assert_fails(done, 3, "FORESHOCK_PYTHON=/no/such/python is no Python that has bcc")
 
