@@ -48,7 +48,8 @@ def keep_only(names: Iterable[str]) -> None:
 
     Call it before starting threads. Without privileges to give up it changes nothing.
     """
-    kept = sum(1 << _CAPABILITIES[name] for name in names)
+    # A set: what is named twice is one bit all the same.
+    kept = sum(1 << _CAPABILITIES[name] for name in set(names))
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     for number in range(64):
