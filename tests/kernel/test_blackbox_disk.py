@@ -121,7 +121,7 @@ sys.path.insert(0, sys.argv[2])
 from unit.blackbox_samples import alert, header
 from unit.recording_samples import interval
 from tracer.blackbox import Recorder
-recorder = Recorder(sys.argv[1], 1 << 20, header())
+recorder = Recorder(sys.argv[1], 8 << 20, header())
 recorder.windows(interval(0))
 while recorder.status()[0].durable < 1:
     time.sleep(0.01)
@@ -146,7 +146,7 @@ recorder.close()
 
 @pytest.mark.parametrize("end", ["killed", "closed"])
 def test_a_disk_that_hangs_is_noticed_by_the_writer_alone(mounts, checkout: Path, end: str):
-    place = mounts("ext4", 16)
+    place = mounts("ext4", 32)
     caller = subprocess.Popen(
         [sys.executable, "-c", _CALLER, place / "box", checkout / "tests"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,

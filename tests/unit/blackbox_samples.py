@@ -12,7 +12,7 @@ from unit.recording_samples import HEADER, interval
 
 from tracer.alerts.alert import Alert, Condition, Countdown, Culprit, Severity, State, Subject, alert_id
 from tracer.alerts.record import alert_record
-from tracer.blackbox.layout import Geometry
+from tracer.blackbox.layout import Geometry, Note
 from tracer.blackbox.log import File, Log, Position
 from tracer.recording import FrameEncoder, Kind
 from tracer.recording.frames import pack_frame
@@ -66,6 +66,7 @@ class Feed:
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self._sequence = 0
 
     def windows(self, number: int, rows: int = 4) -> None:
         self._append(windows_frame(number, rows), Kind.WINDOWS, (number + 1) * SECOND)
@@ -77,7 +78,14 @@ class Feed:
         self._append(pack_frame(Kind.END, {"reason": reason}), Kind.END, int(at_s * SECOND))
 
     def _append(self, frame: bytes, kind: Kind, at_ns: int) -> None:
-        self.log.append(frame, kind, 0, at_ns, UNIX_NS + at_ns)
+        self.append(frame, kind, at_ns, UNIX_NS + at_ns)
+
+    def append(self, frame: bytes, kind: int, at_ns: int, unix_ns: int) -> None:
+        """Append a frame, or what is none."""
+        try:
+            self.log.append(frame, Note(kind, self._sequence, 0, at_ns, unix_ns))
+        finally:
+            self._sequence += 1
 
 
 @contextmanager
@@ -87,7 +95,7 @@ def box(path: Path, geometry: Geometry = SMALL, *, run: int = 7, boot_id: str = 
     os.ftruncate(fd, geometry.size_bytes)
     frame = FrameEncoder().header(header(boot_id=boot_id, **more))
     try:
-        yield Feed(Log(File(fd), geometry, frame, run=run, boot_id=boot_id, at=Position()))
+        yield Feed(Log(File(fd), geometry, frame, run=run, boot_id=boot_id, at=Position.of(geometry)))
     finally:
         os.close(fd)
 

@@ -97,7 +97,7 @@ def test_hostile_values_become_a_story_all_the_same(tmp_path):
         feed.windows(0)
         feed.alert(alert(1, node=evil, summary=evil * 20, rule=evil))
         most = (1 << 64) - 1
-        feed.log.append(pack_frame(Kind.END, {"reason": evil}), Kind.END, most, most, most)
+        feed.append(pack_frame(Kind.END, {"reason": evil}), Kind.END, most, most)
     for last_ns in (0, 1, 1 << 62):
         story, _ = story_of(str(path), last_ns)
         verdict = judge(story.summary)
@@ -109,7 +109,7 @@ def test_hostile_values_become_a_story_all_the_same(tmp_path):
 def test_alerts_that_are_none_are_left_out(tmp_path, payload):
     path = tmp_path / "box"
     with box(path) as feed:
-        feed.log.append(pack_frame(Kind.ALERT, payload), Kind.ALERT, 0, 1, 1)
+        feed.append(pack_frame(Kind.ALERT, payload), Kind.ALERT, 1, 1)
         feed.alert(alert(3))
     with Box(path) as found:
         assert len(list(found.alerts())) == 1
@@ -128,6 +128,6 @@ def test_memory_and_time_stay_bounded_with_a_thousand_alerts(tmp_path):
 
 def test_a_frame_of_another_kind_than_its_head_says_is_no_alert(tmp_path):
     with box(tmp_path / "other") as feed:
-        feed.log.append(pack_frame(Kind.END, {"reason": "x"}), Kind.ALERT, 0, 1, 1)
+        feed.append(pack_frame(Kind.END, {"reason": "x"}), Kind.ALERT, 1, 1)
     with Box(tmp_path / "other") as found:
         assert list(found.alerts()) == [] and found.goodbye is None

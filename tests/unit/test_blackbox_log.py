@@ -10,7 +10,7 @@ import pytest
 from unit.blackbox_samples import BOOT, SMALL, RecordedDisk, box, header, sample_box, windows_frame
 
 from tracer.blackbox.box import Box
-from tracer.blackbox.layout import BLOCK, HEAD_BYTES, LEAST_SIZE, MOST_SIZE, Geometry, SegmentHead
+from tracer.blackbox.layout import BLOCK, HEAD_BYTES, LEAST_SIZE, MOST_SIZE, Geometry, Note, SegmentHead, pack_record
 from tracer.blackbox.log import Log, Position
 from tracer.blackbox.scan import Scan
 from tracer.errors import OutputError, RecordingError
@@ -38,12 +38,12 @@ def image() -> Iterator[int]:
 def test_what_was_written_is_read_back_in_order_lap_after_lap(image: int):
     os.ftruncate(image, SMALL.size_bytes)
     disk = RecordedDisk()
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     for number in range(40):
-        log.append(b"frame %d" % number, Kind.WINDOWS)
+        log.append(b"frame %d" % number, Note(Kind.WINDOWS, number))
     _apply(image, disk.done)
     read = _read(image)
-    sequences = [sequence for _, sequence, _ in read]
+    sequences = [sequence for _, sequence, frame in read if frame != HEADER]
     assert sequences == list(range(sequences[0], sequences[-1] + 1))
     assert read[-1][2] == b"frame 39" and len({serial for serial, _, _ in read}) == SMALL.segments
     # Every segment can be read alone: it begins with the header.
@@ -52,9 +52,9 @@ def test_what_was_written_is_read_back_in_order_lap_after_lap(image: int):
 
 def test_blocks_made_durable_are_not_written_again_in_the_same_turn():
     disk = RecordedDisk()
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     for number in range(3):
-        log.append(b"x" * (number * 100), Kind.WINDOWS)
+        log.append(b"x" * (number * 100), Note(Kind.WINDOWS, number))
         log.sync()
     writes = [one for one in disk.done if one]
     assert all(offset % BLOCK == 0 and len(data) % BLOCK == 0 for offset, data in writes)
@@ -67,11 +67,11 @@ def test_power_cut_at_any_moment(image: int, seed: int):
     """Replay the writes up to the last sync, and of those after it any sectors in any order: the disk's cache."""
     chance = random.Random(seed)
     disk, ends = RecordedDisk(), []
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     frames: list[bytes] = []
     for number in range(60):
         frames.append(b"%d " % number + chance.randbytes(chance.choice((0, 50, 3000, 7000))))
-        log.append(frames[-1], Kind.WINDOWS)
+        log.append(frames[-1], Note(Kind.WINDOWS, number))
         ends.append(len(disk.done))
         if chance.random() < 0.7:
             log.sync()
@@ -88,10 +88,10 @@ def test_power_cut_at_any_moment(image: int, seed: int):
                 if sector is not None:
                     image_bytes[offset + part : offset + part + SECTOR] = sector
         after = _parsed(image, image_bytes)
-        kept = [one for one in expected if (one[0] - 1) % SMALL.segments not in begun]
+        kept = [one for one in expected if (one[0] // 2 - 1) % SMALL.segments not in begun]
         assert [one for one in after if one in kept] == kept
         assert {frame for _, _, frame in after} <= {HEADER, *frames}
-        sequences = [sequence for _, sequence, _ in after]
+        sequences = [sequence for _, sequence, frame in after if frame != HEADER]
         assert sequences == sorted(set(sequences))
         # Everything up to the last sync that no later turn has taken is there.
         last = sum(end <= synced for end in ends)
@@ -101,9 +101,9 @@ def test_power_cut_at_any_moment(image: int, seed: int):
 
 def test_truncated_at_every_byte(image: int):
     disk = RecordedDisk()
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     for number in range(8):
-        log.append(bytes([number + 1]) * 100, Kind.WINDOWS)
+        log.append(bytes([number + 1]) * 100, Note(Kind.WINDOWS, number))
     data = bytearray(SMALL.size_bytes)
     _replay(data, disk.done)
     os.pwrite(image, data, 0)
@@ -120,9 +120,9 @@ def test_truncated_at_every_byte(image: int):
 
 def test_every_flipped_bit_costs_one_record_at_most_or_its_segment(image: int):
     disk = RecordedDisk()
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     for number in range(8):
-        log.append(bytes([number]) * 100, Kind.WINDOWS)
+        log.append(bytes([number]) * 100, Note(Kind.WINDOWS, number))
     data = bytearray(SMALL.size_bytes)
     _replay(data, disk.done)
     os.pwrite(image, data, 0)
@@ -143,10 +143,10 @@ def test_what_is_left_of_an_earlier_turn_is_not_taken_for_this_one(image: int):
     """Equal records on equal places: only the serial tells them apart."""
     os.ftruncate(image, SMALL.size_bytes)
     disk = RecordedDisk()
-    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position())
+    log = Log(disk, SMALL, HEADER, run=1, boot_id=BOOT, at=Position.of(SMALL))
     per_segment = SMALL.segment_bytes // BLOCK - 2
-    for _ in range(per_segment * SMALL.segments + 1):
-        log.append(b"same", Kind.WINDOWS)
+    for number in range(per_segment * SMALL.segments + 1):
+        log.append(b"same", Note(Kind.WINDOWS, number))
     _apply(image, disk.done)
     read = _read(image)
     latest = [one for one in read if one[0] == max(serial for serial, _, _ in read)]
@@ -157,8 +157,8 @@ def test_a_frame_larger_than_a_segment_is_refused_and_leaves_a_gap(tmp_path):
     with box(tmp_path / "box") as feed:
         feed.windows(0)
         with pytest.raises(OSError, match="larger than a segment"):
-            feed.log.append(bytes(SMALL.segment_bytes), Kind.WINDOWS)
-        feed.log.append(bytes(feed.log.largest_frame), Kind.WINDOWS, 0, 1, 1)
+            feed.append(bytes(SMALL.segment_bytes), Kind.WINDOWS, 1, 1)
+        feed.append(bytes(feed.log.largest_frame), Kind.WINDOWS, 1, 1)
     with Box(tmp_path / "box") as found:
         assert found.missing.lost == 1
 
@@ -191,9 +191,7 @@ def test_what_is_no_box_is_one_clear_error(tmp_path, content: bytes):
 def test_made_up_heads_do_not_cost_more_than_their_segment(tmp_path):
     """Every block claims to be a large record: checksums of all of them would take minutes."""
     geometry = Geometry.of_size(64 << 20)
-    from tracer.blackbox.layout import RecordHead, pack_record
-
-    head, body, _ = pack_record(RecordHead(2, 1, 1, 0, 1, 1, 0), b"")
+    head, _, _ = pack_record(Note(2), 1, b"")
     lying = head[:8] + (3 << 20).to_bytes(4, "little") + head[12:]
     with open(tmp_path / "box", "wb") as file:
         file.truncate(geometry.size_bytes)

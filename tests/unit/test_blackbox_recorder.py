@@ -17,6 +17,7 @@ from unit.recording_samples import assert_same, interval
 
 from tracer.blackbox import Recorder
 from tracer.blackbox.box import Box
+from tracer.blackbox.layout import Note
 from tracer.blackbox.queue import CAPACITY, RESERVE, Receiver, Sender
 from tracer.blackbox.store import kept_boxes
 from tracer.errors import OutputError
@@ -70,10 +71,10 @@ def test_a_live_box_is_read_while_it_is_written(tmp_path: Path):
         for second in range(200):
             recorder.windows(interval(second))
             if second % 10 == 0:
-                _durable(recorder, second)
+                _durable(recorder, second + 1)
                 with Box(tmp_path / "box") as box:
                     assert box.live and box.goodbye is None
-                    sequences = [found.head.sequence for found in box.records()]
+                    sequences = [one.head.sequence for one in box.records() if one.head.kind != Kind.HEADER]
                     assert sequences == sorted(set(sequences))
                     assert (box.missing.torn, box.missing.damaged) == (0, 0)
     finally:
@@ -234,13 +235,12 @@ def test_killing_the_writer_loses_nothing_durable_and_another_goes_on(tmp_path: 
         recorder.close()
     durable = recorder.status()[0].durable
     with Box(tmp_path / "box") as box:
-        kinds = [found.head.kind for found in box.records()]
         assert box.starts == 1 and box.missing.damaged == 0 and box.goodbye == "stopped"
-        sequences = [found.head.sequence for found in box.records()]
+        sequences = [one.head.sequence for one in box.records() if one.head.kind != Kind.HEADER]
         assert sequences == sorted(set(sequences))
         # More may be on disk than the writer had time to say; laps take the oldest.
         if sequences[0] == 0:
-            assert sum(kind != Kind.HEADER for kind in kinds) >= durable
+            assert len(sequences) >= durable
     assert kept_boxes(str(tmp_path / "box")) == []
 
 
@@ -319,11 +319,77 @@ def test_the_writer_has_nothing_of_its_caller(tmp_path: Path):
     assert str(tmp_path / "held") not in files and len(files) <= 7
 
 
-def test_frames_that_find_no_room_are_dropped_and_counted_and_alerts_still_fit(tmp_path: Path):
-    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+def _hands(recorder: Recorder) -> list[int]:
+    """Return the process ids of the first path's writer and of its second hand."""
     process = recorder._lanes[0]._process
     assert process is not None
-    process.send_signal(signal.SIGSTOP)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    _wait(lambda: bool(children.read_text()))
+    return [process.pid, *map(int, children.read_text().split())]
+
+
+several = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a second hand needs a second CPU")
+
+
+@several
+def test_the_hands_are_on_different_cpus(tmp_path: Path):
+    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+    first, second = _hands(recorder)
+    _wait(lambda: not os.sched_getaffinity(first) & os.sched_getaffinity(second))
+    assert os.sched_getaffinity(first) | os.sched_getaffinity(second) == os.sched_getaffinity(0)
+    recorder.close()
+
+
+@several
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_one_hand_is_enough_whichever_stands_still(tmp_path: Path, stopped: int):
+    """A stopped process stands for one whose CPU is stuck."""
+    recorder = Recorder(str(tmp_path / "box"), 8 * SIZE, header())
+    hands = _hands(recorder)
+    recorder.alert(alert(1))
+    _durable(recorder, 1)
+    os.kill(hands[stopped], signal.SIGSTOP)
+    try:
+        for second in range(2, 30):
+            recorder.alert(alert(second))
+            recorder.windows(interval(second, rows=1))
+            if second == 2:
+                began = time.monotonic()
+                _durable(recorder, 3)
+                assert time.monotonic() - began < 1
+        _durable(recorder, 57)
+        with Box(tmp_path / "box") as box:
+            assert [one.at_ns // 10**9 for one in box.alerts()] == list(range(1, 30))
+    finally:
+        os.kill(hands[stopped], signal.SIGCONT)
+    for second in range(30, 40):
+        recorder.alert(alert(second))
+    recorder.close()
+    with Box(tmp_path / "box") as box:
+        sequences = [one.head.sequence for one in box.records() if one.head.kind != Kind.HEADER]
+        assert sequences == list(range(68)) and not any(vars(box.missing).values()) and box.goodbye == "stopped"
+
+
+@several
+def test_killing_both_hands_or_the_second_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracer.blackbox.recorder._AGAIN_NS", 0)
+    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+    for victims in ((1,), (0, 1), (0,)):
+        hands = _hands(recorder)
+        for victim in victims:
+            os.kill(hands[victim], signal.SIGKILL)
+        durable = recorder.status()[0].durable
+        _wait(lambda durable=durable: recorder.alert(alert(1)) is None and recorder.status()[0].durable > durable)
+    recorder.close()
+    with Box(tmp_path / "box") as box:
+        assert box.goodbye == "stopped" and box.starts == 1
+
+
+def test_frames_that_find_no_room_are_dropped_and_counted_and_alerts_still_fit(tmp_path: Path):
+    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+    hands = _hands(recorder)
+    for hand in hands:
+        os.kill(hand, signal.SIGSTOP)
     try:
         frame = os.urandom(200_000)
         for _ in range(60):
@@ -333,7 +399,8 @@ def test_frames_that_find_no_room_are_dropped_and_counted_and_alerts_still_fit(t
         recorder.alert(alert(5))
         assert recorder.status()[0].dropped == dropped
     finally:
-        process.send_signal(signal.SIGCONT)
+        for hand in hands:
+            os.kill(hand, signal.SIGCONT)
     _wait(lambda: recorder.status()[0].behind == 0)
     recorder.alert(alert(6))
     recorder.close()
@@ -351,23 +418,23 @@ def test_an_interval_too_large_for_a_segment_is_lost_and_said(tmp_path: Path):
 
 
 def test_the_queue_keeps_its_messages_whole_through_many_laps():
-    sender = Sender()
-    wake = os.dup(sender.wake_fd)
-    receiver = Receiver(sender.memory_fd, wake)
+    sender = Sender(b"header")
+    receivers = [Receiver(sender.memory_fd, os.dup(sender.wake_fd)) for _ in range(2)]
+    assert all(one.header == b"header" for one in receivers)
     chance, waiting, refused = random.Random(3), [], 0
-    batches = receiver.batches()
+    hands = [one.batches() for one in receivers]
     for number in range(3000):
         frame = chance.randbytes(chance.choice((1, 100, 50_000, 700_000)))
-        if sender.send(frame, 2, number, number, number, urgent=chance.random() < 0.1):
+        if sender.send(frame, Note(2, number), urgent=chance.random() < 0.1):
             waiting.append((number, frame))
         else:
             refused += 1
         if chance.random() < 0.08 and waiting:
-            for message in next(batches):
-                assert (message.dropped, bytes(message.frame)) == waiting.pop(0)
+            for message in next(chance.choice(hands)):
+                assert (message.note.sequence, bytes(message.frame)) == waiting.pop(0)
     assert refused > 100 and RESERVE < CAPACITY
     sender.finish()
-    for batch in batches:
+    for batch in (batch for hand in hands for batch in hand):
         for message in batch:
-            assert (message.dropped, bytes(message.frame)) == waiting.pop(0)
+            assert (message.note.sequence, bytes(message.frame)) == waiting.pop(0)
     assert not waiting

@@ -67,7 +67,7 @@ def _secret_box(path: Path) -> Path:
         for second in range(3):
             start, end = second * SECOND, (second + 1) * SECOND
             windows = [Window("lab", "one", start, end, rows), Window("detectors", "settings", start, end, settings)]
-            feed.log.append(FrameEncoder().windows(windows), Kind.WINDOWS, 0, end, UNIX_NS + end)
+            feed.append(FrameEncoder().windows(windows), Kind.WINDOWS, end, UNIX_NS + end)
         feed.alert(
             alert(
                 3,
@@ -167,7 +167,7 @@ def test_what_is_no_address_is_left_alone_as_far_as_it_can_be_told(text: str):
 def test_a_frame_that_nobody_understands_is_left_out_of_a_redacted_bundle(tmp_path: Path):
     with box(tmp_path / "box", Geometry.of_size(1 << 20)) as feed:
         feed.windows(0)
-        feed.log.append(b"customer", Kind.WINDOWS, 0, SECOND, SECOND)
+        feed.append(b"customer", Kind.WINDOWS, SECOND, SECOND)
     result = _run(tmp_path / "box", "-o", tmp_path / "b", "--redact")
     assert "1 damaged record" in result.stderr and b"customer" not in _members(tmp_path / "b")["blackbox.fbx"]
 

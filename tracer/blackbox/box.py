@@ -15,7 +15,7 @@ from typing import Any
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_from
 from tracer.blackbox.layout import RecordHead
-from tracer.blackbox.scan import Found, Scan, Segment
+from tracer.blackbox.scan import Found, Scan
 from tracer.errors import RecordingError
 from tracer.recording import Frame, FrameCut, FrameDecoder, Kind, read_frame
 from tracer.recording.paths import shown
@@ -89,8 +89,7 @@ class Box:
 
     def records(self) -> Iterator[Found]:
         """Yield every record in its order."""
-        for segment in self._scan.segments:
-            yield from self._scan.records(self._fd, segment)
+        return self._scan.in_order(self._fd)
 
     def alerts(self) -> Iterator[Alert]:
         """Yield every message about an alert, in order; those that can't be understood are left out."""
@@ -109,11 +108,9 @@ class Box:
                 continue
 
     def _of_kind(self, kind: Kind, since_ns: int = 0) -> Iterator[Found]:
-        wanted = (one for one in self._segments if one.last_ns >= since_ns)
-        for one in wanted:
-            for found in self._scan.records(self._fd, one.segment):
-                if found.head.kind == kind and found.head.monotonic_ns >= since_ns:
-                    yield found
+        for found in self._scan.in_order(self._fd, since_ns):
+            if found.head.kind == kind and found.head.monotonic_ns >= since_ns:
+                yield found
 
     def _look(self) -> None:
         scan = Scan.of(self._fd)
@@ -121,14 +118,9 @@ class Box:
             size = os.fstat(self._fd).st_size
             raise RecordingError("no black box." if size else "the black box is empty.")
         self._scan, self.live = scan, _is_written(self._fd)
-        self._segments: list[_Looked] = []
         summed = _Sum()
-        for segment in scan.segments:
-            last_ns = 0
-            for found in scan.records(self._fd, segment):
-                summed.add(found, segment)
-                last_ns = max(last_ns, found.head.monotonic_ns)
-            self._segments.append(_Looked(segment, last_ns))
+        for found in scan.in_order(self._fd):
+            summed.add(found)
         if summed.first is None or summed.last is None:
             raise RecordingError("the black box has no record yet.", hint="its agent had not begun; nothing is missing")
         self.first, self.last, self.starts, self.boot_id = summed.first, summed.last, summed.starts, summed.boot_id
@@ -138,12 +130,6 @@ class Box:
         lost = max(0, summed.gaps - damaged)
         # A record or a segment being written right now is not torn.
         self.missing = Missing(0 if self.live else torn, damaged, lost, summed.dropped, scan.cut)
-
-
-@dataclass(frozen=True)
-class _Looked:
-    segment: Segment
-    last_ns: int
 
 
 class _Sum:
@@ -156,24 +142,26 @@ class _Sum:
         self.boot_id = ""
         self._run = -1
         self._in_run = 0
+        self._next: int | None = None
         self._header: Found | None = None
         self._end: Found | None = None
 
-    def add(self, found: Found, segment: Segment) -> None:
+    def add(self, found: Found) -> None:
         """Add the next record."""
         head = found.head
-        if self.last is not None:
-            self.gaps += max(0, head.sequence - self.last.sequence - 1)
-        if segment.head.run != self._run:
-            self._run, self.boot_id = segment.head.run, segment.head.boot_id
+        if found.segment.run != self._run:
+            self._run, self.boot_id = found.segment.run, found.segment.boot_id
             self.starts += 1
-            self._in_run = 0
+            self._in_run, self._next = 0, None
         self.dropped += max(0, head.dropped - self._in_run)
         self._in_run = max(head.dropped, self._in_run)
         self.first, self.last = self.first or head, head
         if head.kind == Kind.HEADER:
             self._header = found
+            return
         self._end = found if head.kind == Kind.END else None
+        self.gaps += max(0, head.sequence - self._next) if self._next is not None else 0
+        self._next = head.sequence + 1
 
     def header(self) -> dict[str, Any]:
         """Return the latest run's header; empty when it can't be read."""

@@ -45,7 +45,7 @@ def redact_box(box: Box, target: str, redactor: Redactor) -> int:
         os.ftruncate(fd, geometry.size_bytes)
         log: Log | None = None
         header = b""
-        at = Position()
+        at = Position.of(geometry)
         for found in box.records():
             frame = _redacted(found, redactor)
             if frame is None:
@@ -53,12 +53,9 @@ def redact_box(box: Box, target: str, redactor: Redactor) -> int:
             elif found.head.kind == Kind.HEADER:
                 if log is None or frame != header:
                     header = frame
-                    log = Log(File(fd), geometry, header, run=0, boot_id=box.boot_id, at=at)
+                    log = Log(File(fd), geometry, header, run=found.segment.run, boot_id=box.boot_id, at=at)
             elif log is not None:
-                # Gaps in the numbers show what was lost.
-                at.sequence = max(at.sequence, found.head.sequence)
-                head = found.head
-                log.append(frame, head.kind, head.dropped, head.monotonic_ns, head.unix_ns)
+                log.append(frame, found.head)
     finally:
         os.close(fd)
     return left_out

@@ -73,8 +73,8 @@ class Geometry:
 class SegmentHead:
     """Whose segment it is and when its turn was.
 
-    ``number``: its place in the box. ``serial`` rises with every turn of any segment; 0: no turn yet. ``run``: which
-    recorder wrote it, a random number.
+    ``number``: its place in the box. ``serial`` rises with every turn; 0: no turn yet; odd ones are the second hand's.
+    ``run``: which recorder wrote it, a random number.
     """
 
     geometry: Geometry
@@ -105,20 +105,27 @@ class SegmentHead:
 
 
 @dataclass(frozen=True)
-class RecordHead:
-    """What is known of a frame without reading it.
+class Note:
+    """What goes along with a frame.
 
-    ``kind``: the frame's. ``sequence`` rises by one with each record of the box. ``dropped``: how many the recorder
-    could not hand over so far. ``monotonic_ns``, ``unix_ns``: when it was handed over, by both clocks.
+    ``kind``: the frame's. ``sequence`` rises by one with each record of a run; a segment's header has that of the
+    record after it. ``dropped``: how many the recorder could not hand over so far. ``monotonic_ns``, ``unix_ns``: when
+    it was handed over, by both clocks.
     """
 
     kind: int
-    serial: int
-    sequence: int
-    dropped: int
-    monotonic_ns: int
-    unix_ns: int
-    length: int
+    sequence: int = 0
+    dropped: int = 0
+    monotonic_ns: int = 0
+    unix_ns: int = 0
+
+
+@dataclass(frozen=True)
+class RecordHead(Note):
+    """What is known of a frame without reading it."""
+
+    serial: int = 0
+    length: int = 0
     checksum: int = 0
 
     @classmethod
@@ -129,7 +136,7 @@ class RecordHead:
         _, checksum, length, dropped, kind, own, sequence, monotonic, unix = _RECORD.unpack_from(data)
         if own != serial:
             return None
-        return cls(kind, own, sequence, dropped, monotonic, unix, length, checksum)
+        return cls(kind, sequence, dropped, monotonic, unix, own, length, checksum)
 
     @property
     def blocks(self) -> int:
@@ -150,11 +157,11 @@ def blocks_of(length: int) -> int:
     return -(-(_RECORD.size + length) // BLOCK)
 
 
-def pack_record(head: RecordHead, frame: bytes | memoryview) -> list[bytes | memoryview]:
+def pack_record(note: Note, serial: int, frame: bytes | memoryview) -> list[bytes | memoryview]:
     """Return the record in pieces that fill whole blocks."""
     rest = _RECORD.pack(
-        _RECORD_MAGIC, 0, len(frame), head.dropped & 0xFFFFFFFF, head.kind, head.serial, head.sequence,
-        head.monotonic_ns, head.unix_ns,
+        _RECORD_MAGIC, 0, len(frame), note.dropped & 0xFFFFFFFF, note.kind, serial, note.sequence,
+        note.monotonic_ns, note.unix_ns,
     )[8:]  # fmt: skip
     checksum = zlib.crc32(frame, zlib.crc32(rest))
     fill = blocks_of(len(frame)) * BLOCK - _RECORD.size - len(frame)

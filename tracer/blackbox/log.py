@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tracer.blackbox.layout import BLOCK, HEAD_BYTES, Geometry, RecordHead, SegmentHead, blocks_of, pack_record
+from tracer.blackbox.layout import BLOCK, HEAD_BYTES, Geometry, Note, SegmentHead, blocks_of, pack_record
 
 __all__ = ["Disk", "File", "HEADER_KIND", "Log", "Position"]
 
@@ -40,17 +41,32 @@ class File:
         os.fdatasync(self.fd)
 
 
+@dataclass
 class Position:
-    """How far a box is: the serial of its latest segment, that segment's place, the sequence of the next record."""
+    """How far a hand has come: its latest segment's serial, and that segment's place in the box.
 
-    def __init__(self, serial: int = 0, number: int = -1, sequence: int = 0) -> None:
-        self.serial = serial
-        self.number = number
-        self.sequence = sequence
+    Two hands may write one box, each in ``places`` of its own; the first has even serials, the second odd ones.
+    """
+
+    serial: int
+    number: int
+    places: range
+
+    @classmethod
+    def of(cls, geometry: Geometry, hand: int = 0, hands: int = 1) -> Position:
+        """Return where a hand begins in an empty box. The second, which helps out, has an eighth of the box."""
+        share = max(2, geometry.segments // 8) if hands > 1 else 0
+        places = range(geometry.segments - share, geometry.segments) if hand else range(geometry.segments - share)
+        return cls(hand, places[-1], places)
+
+    def advance(self) -> None:
+        """Go on to the next segment."""
+        self.serial += 2
+        self.number = self.number + 1 if self.number + 1 in self.places else self.places[0]
 
 
 class Log:
-    """A box being written. Every instance begins a segment of its own: what is there stays as it is.
+    """A box being written by one hand. Every instance begins a segment of its own: what is there stays as it is.
 
     ``header`` is the frame with which every segment begins.
     """
@@ -69,38 +85,32 @@ class Log:
         """How large a frame may be; larger ones find no room in any segment."""
         return self._geometry.segment_bytes - (1 + blocks_of(len(self._header))) * BLOCK - HEAD_BYTES
 
-    def append(
-        self, frame: bytes | memoryview, kind: int, dropped: int = 0, monotonic_ns: int = 0, unix_ns: int = 0
-    ) -> None:
+    def append(self, frame: bytes | memoryview, note: Note) -> None:
         """Write one record; ``sync`` makes it durable. Raises OSError when the disk refuses, or it is too large.
 
-        What was refused has used up its place and its sequence, which shows that something is missing.
+        What was refused is missing in the sequence.
         """
         if len(frame) > self.largest_frame:
-            self.position.sequence += 1
             raise OSError(27, "a frame is larger than a segment of the black box")
         if self._offset + blocks_of(len(frame)) * BLOCK > self._geometry.segment_bytes:
-            self._begin(dropped, monotonic_ns, unix_ns)
-        self._write(frame, kind, dropped, monotonic_ns, unix_ns)
+            self._begin(note)
+        self._write(frame, note)
 
     def sync(self) -> None:
         """Make everything durable. Raises OSError."""
         self._disk.sync()
 
-    def _begin(self, dropped: int, monotonic_ns: int, unix_ns: int) -> None:
+    def _begin(self, note: Note) -> None:
         # Else what is not durable yet could fill several segments, and take the place of the last that is.
         self._disk.sync()
         at = self.position
-        at.serial, at.number = at.serial + 1, (at.number + 1) % self._geometry.segments
+        at.advance()
         head = SegmentHead(self._geometry, at.number, at.serial, self._run, self._boot_id)
         self._offset = BLOCK
         self._disk.write([head.pack()], at.number * self._geometry.segment_bytes)
-        self._write(self._header, HEADER_KIND, dropped, monotonic_ns, unix_ns)
+        self._write(self._header, replace(note, kind=HEADER_KIND))
 
-    def _write(self, frame: bytes | memoryview, kind: int, dropped: int, monotonic_ns: int, unix_ns: int) -> None:
-        at = self.position
-        head = RecordHead(kind, at.serial, at.sequence, dropped, monotonic_ns, unix_ns, len(frame))
-        offset = at.number * self._geometry.segment_bytes + self._offset
-        at.sequence += 1
-        self._offset += head.blocks * BLOCK
-        self._disk.write(pack_record(head, frame), offset)
+    def _write(self, frame: bytes | memoryview, note: Note) -> None:
+        offset = self.position.number * self._geometry.segment_bytes + self._offset
+        self._offset += blocks_of(len(frame)) * BLOCK
+        self._disk.write(pack_record(note, self.position.serial, frame), offset)

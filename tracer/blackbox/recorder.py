@@ -12,13 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_record
-from tracer.blackbox.layout import Geometry
+from tracer.blackbox.layout import Geometry, Note
 from tracer.blackbox.queue import Sender, State
 from tracer.errors import OutputError
 from tracer.recording import FrameEncoder, Kind
@@ -130,7 +130,7 @@ class _Lane:
         self._header = header
         self._boot_id = boot_id
         self._run = secrets.randbits(63)
-        self._dropped = self._sent = 0
+        self._dropped = self._sent = self._sequence = 0
         self._before = State()
         self._started_ns = 0
         self._closed = False
@@ -160,19 +160,22 @@ class _Lane:
         if self._closed:
             return
         now = time.monotonic_ns()
-        try:
-            if self._queue is None:
-                self._restart(now)
-            sent = self._queue is not None and self._queue.send(
-                frame, kind, self._dropped, now, time.time_ns(), urgent=urgent
-            )
-        except BrokenPipeError:
-            self._count()
-            sent = False
+        note = Note(kind, self._sequence, self._dropped, now, time.time_ns())
+        sent = self._offer(frame, note, urgent)
+        if self._queue is None and self._restart(now):
+            sent = self._offer(frame, replace(note, dropped=self._dropped), urgent)
         if sent:
             self._sent += 1
+            self._sequence += 1
         else:
             self._dropped += 1
+
+    def _offer(self, frame: bytes, note: Note, urgent: bool) -> bool:
+        try:
+            return self._queue is not None and self._queue.send(frame, note, urgent=urgent)
+        except BrokenPipeError:
+            self._count()
+            return False
 
     def state(self) -> State:
         """Return what the present writer says; nothing when there is none."""
@@ -180,11 +183,10 @@ class _Lane:
 
     def status(self) -> Status:
         """Return how it goes, over all writers so far."""
-        state, before = self.state(), self._before
-        durable, lost = before.durable + state.durable, before.lost + state.lost
-        number = state.error or before.error
-        error = os.strerror(number).lower() if number else ""
-        return Status(self._path, self._dropped, durable, lost, max(0, self._sent - durable - lost), error)
+        state = self.state().plus(self._before)
+        behind = max(0, self._sent - state.durable - state.lost)
+        error = os.strerror(state.error).lower() if state.error else ""
+        return Status(self._path, self._dropped, state.durable, state.lost, behind, error)
 
     def close(self) -> None:
         """Let the writer finish. Nothing is sent any more."""
@@ -201,7 +203,7 @@ class _Lane:
 
     def _start(self, answer: int) -> subprocess.Popen[bytes]:
         self._started_ns = time.monotonic_ns()
-        queue = Sender()
+        queue = Sender(self._header)
         order = {
             "path": self._path,
             "segment_bytes": self._geometry.segment_bytes,
@@ -220,22 +222,22 @@ class _Lane:
             start_new_session=True,
         )
         queue.handed_over()
-        queue.send(self._header, Kind.HEADER, 0, self._started_ns, time.time_ns(), urgent=True)
         self._queue = queue
         return self._process
 
-    def _restart(self, now_ns: int) -> None:
+    def _restart(self, now_ns: int) -> bool:
         """Start another writer for one that was killed, not more often than the disk could stand."""
-        if not self._closed and now_ns - self._started_ns >= _AGAIN_NS:
-            with contextlib.suppress(OSError):
-                self._start(answer=subprocess.DEVNULL)
+        if self._closed or now_ns - self._started_ns < _AGAIN_NS:
+            return False
+        with contextlib.suppress(OSError):
+            self._start(answer=subprocess.DEVNULL)
+        return self._queue is not None
 
     def _count(self) -> None:
         """The writer is gone, or about to: add up what it made durable, and give its queue back."""
         if self._queue is None:
             return
-        state, before = self._queue.state(), self._before
-        self._before = State(durable=before.durable + state.durable, lost=before.lost + state.lost, error=state.error)
+        self._before = self._before.plus(self._queue.state())
         self._queue.close()
         self._queue = None
         if not self._closed:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import chain
 
 from tracer.blackbox.layout import BLOCK, Geometry, RecordHead, SegmentHead
 
@@ -17,19 +19,24 @@ __all__ = ["Found", "Scan", "Segment"]
 
 @dataclass(frozen=True)
 class Found:
-    """A record whose checksum is right."""
+    """A record whose checksum is right, and whose segment it is in."""
 
     head: RecordHead
     frame: bytes
+    segment: SegmentHead
 
 
 @dataclass
 class Segment:
-    """One segment's turn. ``torn``: records at its end that were not written to the end; ``damaged``: others."""
+    """One segment's turn. ``torn``: records at its end that were not written to the end; ``damaged``: others.
+
+    ``last_ns``: when its last record was handed over; None before it was looked at.
+    """
 
     head: SegmentHead
     torn: int = 0
     damaged: int = 0
+    last_ns: int | None = None
 
 
 @dataclass
@@ -63,6 +70,18 @@ class Scan:
         scan.segments.sort(key=lambda segment: segment.head.serial)
         return scan
 
+    def in_order(self, fd: int, since_ns: int = 0) -> Iterator[Found]:
+        """Yield the records of all segments in the order in which they were handed over. Raises OSError.
+
+        Segments whose records are known to be older than ``since_ns`` are left out.
+        """
+        hands: list[list[Segment]] = [[], []]
+        for segment in self.segments:
+            if segment.last_ns is None or segment.last_ns >= since_ns:
+                hands[segment.head.serial % 2].append(segment)
+        chains = (chain.from_iterable(self.records(fd, segment) for segment in hand) for hand in hands)
+        return merge(*chains, key=lambda found: (found.head.monotonic_ns, found.head.sequence))
+
     def records(self, fd: int, segment: Segment) -> Iterator[Found]:
         """Yield the segment's records in their order, and count what can't be read. Raises OSError."""
         start = segment.head.number * self.geometry.segment_bytes
@@ -74,7 +93,7 @@ class Scan:
         while offset < len(data) and patience >= 0:
             head = RecordHead.unpack(data[offset : offset + BLOCK], segment.head.serial)
             frame = RecordHead.frame_of(data[offset:], head) if head else None
-            if head is None or frame is None or head.sequence <= last:
+            if head is None or frame is None or head.sequence < last:
                 # Counted as torn for as long as nothing good follows.
                 segment.torn += head is not None
                 patience -= head.length if head else 0
@@ -82,8 +101,9 @@ class Scan:
                 continue
             segment.damaged, segment.torn = segment.damaged + segment.torn, 0
             last = head.sequence
+            segment.last_ns = max(segment.last_ns or 0, head.monotonic_ns)
             offset += head.blocks * BLOCK
-            yield Found(head, frame)
+            yield Found(head, frame, segment.head)
 
 
 def _first_head(fd: int, size: int) -> SegmentHead | None:

@@ -9,7 +9,8 @@ import os
 import stat
 import struct
 import time
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass
 
 from tracer.blackbox.layout import BLOCK, Geometry, SegmentHead
 from tracer.blackbox.log import Position
@@ -22,7 +23,7 @@ __all__ = ["Claim", "claim", "kept_boxes"]
 KEPT_BOOTS = 3
 KEPT_CRASHES = 1
 _END_KIND = 3  # Kind.END of tracer.recording
-_PATIENCE_SECONDS = 0.5
+_PATIENCE_SECONDS = 1.0
 _ZEROS = bytes(1 << 20)
 # Source: include/uapi/linux/fs.h.
 _FS_IOC_GETFLAGS, _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x80086601, 0x40086602, 0x00800000
@@ -33,12 +34,12 @@ class Claim:
     """A box that is ours: locked for as long as ``fd`` is open."""
 
     fd: int
-    position: Position = field(default_factory=Position)
-    notes: list[str] = field(default_factory=list)
+    positions: list[Position]
+    notes: list[str]
 
 
-def claim(path: str, geometry: Geometry, boot_id: str, run: int) -> Claim:
-    """Open or create the box at ``path``. Raises OutputError.
+def claim(path: str, geometry: Geometry, boot_id: str, run: int, hands: int = 1) -> Claim:
+    """Open or create the box at ``path`` for so many hands. Raises OutputError.
 
     One of this boot whose agent ended in good order, or of this very ``run``, goes on. Any other with something in it
     is moved aside first.
@@ -47,14 +48,15 @@ def claim(path: str, geometry: Geometry, boot_id: str, run: int) -> Claim:
     for _ in range(3):
         fd = _open(path)
         if fd is None:
-            return _create(path, geometry, boot_id, run, notes)
+            fd = _create(path, geometry, boot_id, run)
+            return Claim(fd, [Position.of(geometry, hand, hands) for hand in range(hands)], notes)
         try:
             _lock(fd, path)
             if not _is_at(fd, path):
                 continue  # another recorder has just moved it aside
-            going_on = _judge(fd, path, geometry, boot_id, run)
-            if going_on is not None:
-                return Claim(os.dup(fd), going_on, notes)
+            scan = _going_on(fd, path, geometry, boot_id, run)
+            if scan is not None:
+                return Claim(os.dup(fd), [_position(scan, hand, hands) for hand in range(hands)], notes)
             notes += _set_aside(fd, path, boot_id)
         except OSError as error:
             raise _error(path, error) from None
@@ -99,7 +101,7 @@ def _lock(fd: int, path: str) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            # Whoever reads a box holds its lock for a moment.
+            # A reader holds a box's lock for a moment, the second hand of a killed writer until it has noticed.
             if time.monotonic() > until:
                 raise OutputError(
                     f"black box {path}: another agent is writing it.", hint="stop that one, or choose another path"
@@ -115,8 +117,8 @@ def _is_at(fd: int, path: str) -> bool:
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
-def _judge(fd: int, path: str, geometry: Geometry, boot_id: str, run: int) -> Position | None:
-    """Return where to go on in an existing box; None when it has to make room."""
+def _going_on(fd: int, path: str, geometry: Geometry, boot_id: str, run: int) -> Scan | None:
+    """Return what is in an existing box if it can go on; None when it has to make room."""
     scan = Scan.of(fd)
     if scan is None:
         if os.fstat(fd).st_size and any(os.pread(fd, BLOCK, 0)):
@@ -124,12 +126,19 @@ def _judge(fd: int, path: str, geometry: Geometry, boot_id: str, run: int) -> Po
         return None
     if not scan.segments or scan.geometry != geometry or scan.cut:
         return None
-    latest = scan.segments[-1]
-    records = [found.head for found in scan.records(fd, latest)]
-    in_order = bool(records) and records[-1].kind == _END_KIND and latest.head.boot_id == boot_id
-    if not in_order and latest.head.run != run:
-        return None
-    return Position(latest.head.serial, latest.head.number, records[-1].sequence + 1 if records else 0)
+    latest = deque(scan.in_order(fd), maxlen=1)
+    in_order = any(found.head.kind == _END_KIND or found.segment.run == run for found in latest)
+    return scan if in_order and latest[0].segment.boot_id == boot_id else None
+
+
+def _position(scan: Scan, hand: int, hands: int) -> Position:
+    """Return where a hand goes on: after the latest segment in its places, with a serial above all others'."""
+    at = Position.of(scan.geometry, hand, hands)
+    own = [segment.head for segment in scan.segments if segment.head.number in at.places]
+    if own:
+        at.number = max(own, key=lambda head: head.serial).number
+    at.serial = max(segment.head.serial for segment in scan.segments) // 2 * 2 + hand
+    return at
 
 
 def _set_aside(fd: int, path: str, boot_id: str) -> list[str]:
@@ -162,7 +171,7 @@ def _prune(path: str, boot_id: str, *, keep: str) -> None:
                 os.unlink(one)
 
 
-def _create(path: str, geometry: Geometry, boot_id: str, run: int, notes: list[str]) -> Claim:
+def _create(path: str, geometry: Geometry, boot_id: str, run: int) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         fd = os.open(path, flags, 0o600)
@@ -176,7 +185,7 @@ def _create(path: str, geometry: Geometry, boot_id: str, run: int, notes: list[s
         with contextlib.suppress(OSError):
             os.unlink(path)
         raise (_error(path, error) if isinstance(error, OSError) else error) from None
-    return Claim(fd, Position(), notes)
+    return fd
 
 
 def _allocate(fd: int, path: str, geometry: Geometry, head: SegmentHead) -> None:

@@ -1,7 +1,8 @@
 """The writer's process: takes frames from the queue and makes them durable, alone with the disk. Standard library only.
 
 It may hang in the kernel for as long as the disk does. It holds nothing of the recorder's but the queue, and ends when
-the other end of the pipe is gone, with everything on disk that was handed over.
+the other end of the pipe is gone, with everything on disk that was handed over. Where there is more than one CPU it
+has a second hand on other CPUs, a process of its own, for when its own CPU is the one that is stuck.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any
 
 from tracer.blackbox.layout import Geometry
 from tracer.blackbox.log import File, Log
-from tracer.blackbox.queue import Message, Receiver
+from tracer.blackbox.queue import HANDS, Message, Receiver, State
 from tracer.blackbox.store import Claim, claim
 from tracer.errors import OutputError
 
@@ -29,13 +31,22 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     order: dict[str, Any] = json.loads(sys.argv[2])
     geometry = Geometry(order["segment_bytes"], order["segments"])
+    cpus = sorted(os.sched_getaffinity(0))
+    hands = min(HANDS, len(cpus))
     try:
-        claimed = claim(order["path"], geometry, order["boot_id"], order["run"])
+        claimed = claim(order["path"], geometry, order["boot_id"], order["run"], hands)
     except OutputError as error:
         _answer({"error": error.message, "hint": error.hint})
         return
     _answer({"notes": claimed.notes})
-    _write(Receiver(order["memory_fd"], order["wake_fd"]), claimed, geometry, order)
+    parent = os.getpid()
+    helper = os.fork() if hands > 1 else -1
+    hand = int(helper == 0)
+    os.sched_setaffinity(0, cpus[hand::hands])
+    _write(Receiver(order["memory_fd"], order["wake_fd"], hand), claimed, geometry, order, parent)
+    if helper > 0:
+        # The box is free when both have let go of it.
+        os.waitpid(helper, 0)
 
 
 def _answer(words: dict[str, Any]) -> None:
@@ -48,20 +59,17 @@ def _answer(words: dict[str, Any]) -> None:
     os.close(null)
 
 
-def _write(receiver: Receiver, claimed: Claim, geometry: Geometry, order: dict[str, Any]) -> None:
-    log: Log | None = None
-    durable = lost = 0
-    for batch in receiver.batches():
-        if log is None:
-            # The first message is the recording's header.
-            header = bytes(batch.pop(0).frame)
-            log = Log(
-                File(claimed.fd), geometry, header,
-                run=order["run"], boot_id=order["boot_id"], at=claimed.position,
-            )  # fmt: skip
+def _write(receiver: Receiver, claimed: Claim, geometry: Geometry, order: dict[str, Any], parent: int) -> None:
+    hand = int(os.getpid() != parent)
+    at, run, boot_id = claimed.positions[hand], order["run"], order["boot_id"]
+    log = Log(File(claimed.fd), geometry, receiver.header, run=run, boot_id=boot_id, at=at)
+    state = State()
+    # The second hand alone would go unnoticed, and has little room.
+    for batch in receiver.batches(lambda: bool(hand) and os.getppid() != parent):
         written, error = _append(log, batch)
-        durable, lost = durable + written, lost + len(batch) - written
-        receiver.say(serial=log.position.serial, durable=durable, lost=lost, **({"error": error} if error else {}))
+        state = state.plus(State(0, written, len(batch) - written))
+        state = replace(state, serial=at.serial, error=error or state.error)
+        receiver.say(state)
 
 
 def _append(log: Log, batch: list[Message]) -> tuple[int, int]:
@@ -69,7 +77,7 @@ def _append(log: Log, batch: list[Message]) -> tuple[int, int]:
     written, refused = 0, 0
     for one in batch:
         try:
-            log.append(one.frame, one.kind, one.dropped, one.monotonic_ns, one.unix_ns)
+            log.append(one.frame, one.note)
             written += 1
         except OSError as error:
             refused = error.errno or 5
