@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 __all__ = ["PRIORITY", "real_time", "throttled_percent"]
@@ -10,10 +11,15 @@ __all__ = ["PRIORITY", "real_time", "throttled_percent"]
 #: Before ordinary real-time work (50, as threaded interrupts have); behind the kernel's watchdog and stoppers (99).
 PRIORITY = 90
 
+#: Who runs so long without sleeping is not what it should be, and ended by the kernel (RLIMIT_RTTIME): SIGXCPU.
+LONGEST_SECONDS = 5.0
+
 
 def real_time() -> str:
     """Give this thread, and those it starts, SCHED_FIFO; return "" or why it can't have it."""
     try:
+        limit = int(LONGEST_SECONDS * 1e6)
+        resource.setrlimit(resource.RLIMIT_RTTIME, (limit, limit))
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     except OSError as error:
         # EPERM comes of either: of a group without real-time bandwidth (RT_GROUP_SCHED), or without CAP_SYS_NICE.
