@@ -212,7 +212,7 @@ def test_alerts_known_by_id_are_bounded():
 
 
 def interval(size):
-    return Interval([], b"x" * size, FrameDecoder())
+    return Interval(b"x" * size, FrameDecoder())
 
 
 def test_intervals_are_kept_for_as_long_as_asked():
@@ -233,6 +233,7 @@ def test_memory_is_bounded_and_the_largest_gives_way():
     for _ in range(100):
         watch.roster.keep(large, interval(10_000), watch.now_ns)
         assert watch.roster.size <= 100_000
+    assert watch.roster.cut_ns == 0
     assert len(watch.roster.nodes["small"].kept) == 20 and len(watch.roster.nodes["large"].kept) >= 4
 
 

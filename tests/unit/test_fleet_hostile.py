@@ -13,6 +13,7 @@ import zlib
 from contextlib import suppress
 
 import msgpack
+import numpy as np
 import pytest
 from unit.fleet_samples import SECOND, Served, conversation, served
 from unit.test_recording_hostile import EVIL
@@ -20,9 +21,12 @@ from unit.test_recording_hostile import EVIL
 import tracer.fleet.connection
 import tracer.fleet.receiver
 from tracer.fleet.connection import Connection
+from tracer.fleet.deadman import silence
 from tracer.fleet.receiver import Limits, Receiver
+from tracer.recording import FrameEncoder
 from tracer.recording.frames import HEAD_BYTES, PREAMBLE, Kind, pack_frame
 from tracer.recording.greeting import Hello
+from tracer.window import Window
 
 MUTANTS = 20_000
 MEBIBYTE = 1 << 20
@@ -138,6 +142,8 @@ def test_twenty_thousand_mutants_raise_nothing():
             good += feed(hub, mutate(whole if number % 50 == 0 else small, chance)).open
             if number % 100 == 0:
                 hub.tick()
+            if number % 10 == 0:
+                silence(chance.choice(list(hub.roster.nodes.values())), time.monotonic_ns())
 
     tracemalloc.start()
     try_some(MUTANTS // 20)
@@ -209,6 +215,15 @@ def test_descriptions_without_end_are_cut_off():
     ]
     assert not feed(hub, [hello, *described]).open
     assert "too many kinds of rows" in said[0]
+
+
+def test_a_node_of_many_cpus_is_let_in():
+    hub, said, _ = receiver()
+    rows = np.zeros(20_000, [("cpu", "u4"), ("sum", "u8")])
+    rows["sum"] = np.random.default_rng(1).integers(0, 1 << 60, len(rows))
+    frame = FrameEncoder().windows([Window("softirq", "run", 0, 1, rows)])
+    assert len(frame) > 128 << 10
+    assert feed(hub, [conversation(NONCE, None)[0], frame]).open and said == []
 
 
 def test_unknown_kinds_are_skipped_and_nothing_follows_a_goodbye():
@@ -300,3 +315,11 @@ def test_a_storm_of_connections_leaves_the_receiver_working():
             while not there.alerts and time.monotonic() < give_up:
                 time.sleep(0.01)
         assert there.alerts and len(there.said) < 30
+
+
+def test_memory_that_is_full_is_said():
+    hub, said, _ = receiver(budget=4096)
+    feed(hub, conversation(NONCE, None))
+    hub.tick()
+    hub.tick()
+    assert len(said) == 1 and said[0].startswith("4 KiB are full: ") and hub.roster.size <= 4096

@@ -60,7 +60,7 @@ def test_alerts_windows_and_goodbye_arrive():
         node = there.receiver.roster.nodes["cu39"]
         until(lambda: not node.expected)
     assert there.alerts[0].id == sample_alert().id and there.said == []
-    assert [kept.interval.again()[0].start_ns for kept in node.kept] == [w[0].start_ns for w in demo().intervals]
+    assert [kept.interval.windows()[0].start_ns for kept in node.kept] == [w[0].start_ns for w in demo().intervals]
 
 
 def test_an_alert_arrives_within_milliseconds():

@@ -83,6 +83,6 @@ def _before(alert: Alert, before_ns: int) -> str:
 def _facts(node: Node) -> Facts:
     intervals: list[list[Window]] = []
     for kept in islice(reversed(node.kept), _LAST_INTERVALS):
-        with suppress(RecordingError):  # it was read once, so it can be again
-            intervals.insert(0, kept.interval.again())
+        with suppress(RecordingError):
+            intervals.insert(0, kept.interval.windows())
     return facts_of(intervals)

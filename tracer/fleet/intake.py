@@ -11,15 +11,16 @@ from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_from
 from tracer.errors import RecordingError
 from tracer.recording.codec import FrameDecoder
-from tracer.recording.frames import HEAD_BYTES, PREAMBLE, Frame, Kind, body_length, check_preamble, read_frame
+from tracer.recording.frames import HEAD_BYTES, PREAMBLE, WHOLE, Frame, Kind, check_preamble, read_frame, read_head
 from tracer.recording.greeting import GREETING_BYTES, Hello
-from tracer.recording.payload import unpack_payload
+from tracer.recording.payload import structure_size, unpack_payload
 from tracer.window import Window
 
 __all__ = ["Beat", "Goodbye", "Header", "Intake", "Interval", "Message"]
 
-# Of the frames that describe new kinds of rows, which a decoder keeps in memory, per connection; a node's take 10 KiB.
+# Of the maps that describe new kinds of rows, which a decoder keeps in memory, per connection; a node's take 10 KiB.
 _MOST_DESCRIBED = 256 << 10
+_MOST_DESCRIPTION = 128 << 10  # of one interval; a node's takes 3 KiB
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,16 @@ class Header:
 
 @dataclass(frozen=True)
 class Interval:
-    """One interval's windows, and the frame that they came in, for keeping: it is small, they are not."""
+    """One interval, as the frame that it came in: small, and decoded only when somebody asks.
 
-    windows: list[Window]
+    ``decoder``: as it was before this frame.
+    """
+
     frame: bytes
     decoder: FrameDecoder
 
-    def again(self) -> list[Window]:
-        """Return the windows, from the frame."""
+    def windows(self) -> list[Window]:
+        """Return the windows. Raises RecordingError where the frame is damaged inside."""
         frame = read_frame(io.BytesIO(self.frame).read)
         return self.decoder.copy().windows(frame) if frame else []
 
@@ -85,23 +88,27 @@ class Intake:
             check_preamble(bytes(self._buffer[: len(PREAMBLE)]))
             del self._buffer[: len(PREAMBLE)]
             self._opened = True
-        while (raw := self._next()) is not None:
-            frame = read_frame(io.BytesIO(raw).read)
+        while (found := self._next()) is not None:
+            raw, kind = found
+            # Of an interval the beginning is enough; one whose description is longer is refused.
+            first = _MOST_DESCRIPTION if kind == Kind.WINDOWS else WHOLE
+            frame = read_frame(io.BytesIO(raw).read, first=first)
             if frame is not None and (message := self._read(frame, raw)) is not None:
                 yield message
 
-    def _next(self) -> bytes | None:
-        """Return the next whole frame's bytes and forget them."""
+    def _next(self) -> tuple[bytes, int] | None:
+        """Return the next whole frame's bytes and its kind, and forget them."""
         if len(self._buffer) < HEAD_BYTES:
             return None
-        size = HEAD_BYTES + body_length(bytes(self._buffer[:HEAD_BYTES]))
+        length, kind = read_head(bytes(self._buffer[:HEAD_BYTES]))
+        size = HEAD_BYTES + length
         if self.hello is None and size > GREETING_BYTES:
             raise RecordingError(f"a greeting of {size} bytes.")
         if len(self._buffer) < size:
             return None
         raw = bytes(self._buffer[:size])
         del self._buffer[:size]
-        return raw
+        return raw, kind
 
     def _read(self, frame: Frame, raw: bytes) -> Message | None:
         if self.hello is None:
@@ -129,12 +136,12 @@ class Intake:
 
     def _interval(self, frame: Frame, raw: bytes) -> Interval:
         before = self._decoder.copy()
-        windows = self._decoder.windows(frame)
+        self._decoder.skip(frame)
         if self._decoder.layouts is not before.layouts:
-            self._described += len(frame.payload)
+            self._described += structure_size(frame.payload)
             if self._described > _MOST_DESCRIBED:
                 raise RecordingError("it describes too many kinds of rows.")
-        return Interval(windows, raw, before)
+        return Interval(raw, before)
 
     def _alert(self, frame: Frame) -> Alert:
         if self.hello is None:

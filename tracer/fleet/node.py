@@ -84,7 +84,7 @@ class Node:
 
     def keep(self, interval: Interval, now_ns: int) -> int:
         """Keep an interval; return the bytes that it takes."""
-        kept = Kept(now_ns, replace(interval, windows=[]))
+        kept = Kept(now_ns, interval)
         self.kept.append(kept)
         self.size += kept.size
         return kept.size

@@ -22,6 +22,7 @@ TICK_NS = 250_000_000
 CONNECTIONS_PER_NODE = 8
 _STRANGERS = 256
 _MOST_HELD = 64 << 20
+_FULL_AGAIN_NS = 600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Receiver:
         self.frames = 0
         self.complaints = Complaints(say)
         self._tell = tell
+        self._say = say
+        self._full_said_ns = -_FULL_AGAIN_NS
         self._limits = limits
         self._connections: set[Connection] = set()
         self._strangers: dict[Connection, None] = {}
@@ -122,6 +125,13 @@ class Receiver:
             connection.abort()  # also where it does not read why
         for alert in self.roster.tick(now_ns, TICK_NS):
             self._told(alert)
+        if self.roster.cut_ns is not None and now_ns >= self._full_said_ns + _FULL_AGAIN_NS:
+            self._full_said_ns = now_ns
+            kept = units.duration(self.roster.cut_ns)
+            self._say(
+                f"{units.memory(self._limits.budget)} are full: {kept} are kept of the largest; --memory allows more"
+            )
+            self.roster.cut_ns = None
 
     def close(self) -> None:
         """Close all connections."""

@@ -24,13 +24,19 @@ _MOST_PER_TICK = 20
 class Roster:
     """At most ``most`` nodes by name, with the intervals of the last ``keep_ns`` in at most ``budget`` bytes.
 
-    Times are the receiver's CLOCK_MONOTONIC. ``silences``: how often a node fell silent.
+    Times are the receiver's CLOCK_MONOTONIC.
+
+    Attributes:
+        silences: how often a node fell silent.
+        size: bytes of all that is kept.
+        cut_ns: since ``budget`` was exceeded, what is left of the node that had to give way last; None before.
     """
 
     def __init__(self, most: int, keep_ns: int, budget: int) -> None:
         self.nodes: dict[str, Node] = {}
         self.silences = 0
         self.size = 0
+        self.cut_ns: int | None = None
         self._most, self._keep_ns, self._budget = most, keep_ns, budget
         self._ticked_ns = 0
 
@@ -67,7 +73,9 @@ class Roster:
         while node.kept[0].at_ns < now_ns - self._keep_ns:
             self.size -= node.forget_oldest()
         while self.size > self._budget:
-            self.size -= max(self.nodes.values(), key=lambda node: node.size).forget_oldest()
+            largest = max(self.nodes.values(), key=lambda node: node.size)
+            self.size -= largest.forget_oldest()
+            self.cut_ns = now_ns - largest.kept[0].at_ns if largest.kept else 0
 
     def dropped(self, hello: Hello, dropped: int) -> None:
         """Note what a process says it has dropped so far."""

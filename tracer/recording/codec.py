@@ -105,13 +105,7 @@ class FrameDecoder:
 
     def windows(self, frame: Frame) -> list[Window]:
         """Return one interval's windows, with rows of their own. Raises RecordingError."""
-        structure, data = unpack_payload(frame.payload)
-        if structure.get("sequence") != self._sequence:
-            raise RecordingError(f"interval {self._sequence} is missing or out of order.")
-        self._learn(structure)
-        described = structure.get("windows")
-        if not isinstance(described, list) or len(described) > _MAX_WINDOWS:
-            raise RecordingError("an interval's windows are not a list.")
+        described, data = self._opened(frame)
         room = MAX_ROWS_BYTES
         windows = []
         for item in described:
@@ -122,6 +116,11 @@ class FrameDecoder:
             raise RecordingError("an interval has bytes that belong to no column.")
         self._sequence += 1
         return windows
+
+    def skip(self, frame: Frame) -> None:
+        """Learn from an interval's frame, whose columns may be missing, what later ones need. Raises RecordingError."""
+        self._opened(frame)
+        self._sequence += 1
 
     def end(self, frame: Frame) -> None:
         """Check the closing frame against what was read. Raises RecordingError."""
@@ -139,6 +138,17 @@ class FrameDecoder:
         other = FrameDecoder()
         other._layouts, other._sequence = self._layouts, self._sequence
         return other
+
+    def _opened(self, frame: Frame) -> tuple[list[Any], memoryview]:
+        """Return the descriptions of an interval's windows, and their columns."""
+        structure, data = unpack_payload(frame.payload)
+        if structure.get("sequence") != self._sequence:
+            raise RecordingError(f"interval {self._sequence} is missing or out of order.")
+        self._learn(structure)
+        described = structure.get("windows")
+        if not isinstance(described, list) or len(described) > _MAX_WINDOWS:
+            raise RecordingError("an interval's windows are not a list.")
+        return described, data
 
     def _learn(self, structure: dict[str, Any]) -> None:
         new = structure.get("layouts", [])

@@ -20,16 +20,18 @@ __all__ = [
     "HEAD_BYTES",
     "MAX_BODY",
     "PREAMBLE",
+    "WHOLE",
     "Frame",
     "FrameCut",
     "Kind",
-    "body_length",
     "check_preamble",
     "pack_frame",
     "read_frame",
+    "read_head",
 ]
 
 MAX_BODY = 16 << 20  # also the cap of the payload it inflates to
+WHOLE = MAX_BODY + 1
 _READ_AT_ONCE = 1 << 20
 
 _MAGIC = b"\x89FSK\r\n\x1a\n"  # as PNG's: a transfer in text mode spoils it visibly
@@ -107,9 +109,10 @@ def pack_frame(kind: int, structure: Mapping[str, Any], columns: bytes = b"") ->
     return _LENGTH.pack(checksum) + head[4:] + body
 
 
-def read_frame(read: Callable[[int], bytes]) -> Frame | None:
+def read_frame(read: Callable[[int], bytes], *, first: int = WHOLE) -> Frame | None:
     """Read the next frame through ``read(n)``, which returns at most ``n`` bytes and none only at the end.
 
+    ``first``: so much of its payload is enough; inflating is most of the work.
     None at the end of the bytes. Raises FrameCut when they end inside the frame, RecordingError when it is damaged.
     """
     head = _read(read, HEAD_BYTES)
@@ -117,25 +120,25 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
         return None
     if len(head) < HEAD_BYTES:
         raise FrameCut(len(head))
-    length = body_length(head)
+    length, kind = read_head(head)
     body = _read(read, length)
     if len(body) < length:
         raise FrameCut(len(head) + len(body))
-    checksum, _, kind, compression, _ = _HEAD.unpack(head)
+    checksum, _, _, compression, _ = _HEAD.unpack(head)
     if checksum != zlib.crc32(body, zlib.crc32(head[4:])):
         raise RecordingError("a frame's checksum is wrong.")
-    return Frame(kind, _inflate(body, compression), len(head) + length)
+    return Frame(kind, _inflate(body, compression, first), len(head) + length)
 
 
-def body_length(head: bytes) -> int:
-    """Return how many bytes follow a frame's ``HEAD_BYTES``. Raises RecordingError when the head is damaged."""
+def read_head(head: bytes) -> tuple[int, int]:
+    """Return how many bytes follow a frame's ``HEAD_BYTES``, and its kind. Raises RecordingError when it is damaged."""
     _, length, kind, compression, check = _HEAD.unpack(head)
     # The head has a check of its own, else a damaged length would look like a recording cut off much later.
     if check != _check(length, kind, compression):
         raise RecordingError("a frame's head is damaged.")
     if length > MAX_BODY:
         raise RecordingError(f"a frame of {length} bytes; the most is {MAX_BODY}.")
-    return int(length)
+    return int(length), int(kind)
 
 
 def _check(length: int, kind: int, compression: int) -> int:
@@ -162,16 +165,18 @@ def _deflate(payload: bytes) -> bytes:
     return deflater.compress(payload) + deflater.flush()
 
 
-def _inflate(body: bytes, compression: int) -> bytes:
+def _inflate(body: bytes, compression: int, first: int) -> bytes:
     if compression == _STORED:
-        return body
+        return body[:first]
     if compression != _ZLIB:
         raise RecordingError(f"a frame is compressed in a way ({compression}) that this foreshock doesn't know.")
     inflater = zlib.decompressobj()
     try:
-        payload = inflater.decompress(body, MAX_BODY + 1)
+        payload = inflater.decompress(body, first)
     except zlib.error:
         raise RecordingError("a frame can't be decompressed.") from None
+    if len(payload) == first < WHOLE:
+        return payload
     if len(payload) > MAX_BODY:
         raise RecordingError(f"a frame inflates to more than {MAX_BODY} bytes.")
     if not inflater.eof or inflater.unused_data:

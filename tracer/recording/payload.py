@@ -14,7 +14,7 @@ import msgpack
 
 from tracer.errors import RecordingError
 
-__all__ = ["MAX_STRUCTURE", "pack_payload", "unpack_payload"]
+__all__ = ["MAX_STRUCTURE", "pack_payload", "structure_size", "unpack_payload"]
 
 MAX_STRUCTURE = 1 << 20  # of the msgpack map: as Python objects it takes at most about 60 times its size
 _MAX_CONTAINERS = 1 << 15
@@ -47,6 +47,11 @@ def unpack_payload(payload: bytes) -> tuple[dict[str, Any], memoryview]:
     if not isinstance(structure, dict):
         raise RecordingError("a frame's description is not a map.")
     return structure, view[length:]
+
+
+def structure_size(payload: bytes) -> int:
+    """Return how long the map of a payload is that ``unpack_payload`` has read."""
+    return int(_LENGTH.unpack_from(payload)[0])
 
 
 def _unpack(data: bytes | memoryview) -> Any:
