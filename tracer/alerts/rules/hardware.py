@@ -122,7 +122,9 @@ Which of the tracepoints a kernel has, `foreshock doctor` tells.
 
 Severity: info for single corrected errors; warning from {limits.CORRECTED_WARN} of one device in
 {duration(limits.CORRECTED_SPAN_NS)}, for errors that were survived, and for refused accesses; page for uncorrected and
-fatal ones. Countdown: none; uncorrected errors have followed corrected ones after seconds (PCIe) to weeks (memory).
+fatal ones.
+
+Countdown: none; uncorrected errors have followed corrected ones after seconds (PCIe) to weeks (memory).
 """,
         next="drain the node and have the named device checked; of PCIe errors, the link and the port above it, too",
         judge=_errors,
@@ -139,7 +141,9 @@ fatal ones. Countdown: none; uncorrected errors have followed corrected ones aft
 CPUs are slowed down because they are too hot, or a thermal zone has passed a trip point. A node that throttles holds
 up the whole job.
 
-Severity: warning; info for passive trip points; page for critical ones, at which the node shuts down. Countdown: none.
+Severity: warning; info for passive trip points; page for critical ones, at which the node shuts down.
+
+Countdown: none.
 """,
         next="check fans, airflow and the room; take the node out of the job until it is cool",
         judge=_thermal,

@@ -171,7 +171,9 @@ of its looks has been seen, its time is known to an interval.
 Tasks have been in uninterruptible sleep that a fatal signal ends, as it is usual for NFS, FUSE and Lustre: the kernel's
 hung task detector skips them, and nothing panics.
 
-Severity: warning from {duration(limits.BLOCKED_WARN_NS)}. Countdown: none.
+Severity: warning from {duration(limits.BLOCKED_WARN_NS)}.
+
+Countdown: none.
 """,
         next="look at the file server or the FUSE process that does not answer",
         judge=_killable,
@@ -183,7 +185,9 @@ Severity: warning from {duration(limits.BLOCKED_WARN_NS)}. Countdown: none.
         help="""
 The kernel's own detector has found hung tasks. With `kernel.hung_task_panic` it panics at the end of the same look.
 
-Severity: warning; page if it panics. Countdown: none is left then.
+Severity: warning; page if it panics.
+
+Countdown: none is left then.
 """,
         next="look what they wait for (dmesg has their stacks)",
         judge=_reported,

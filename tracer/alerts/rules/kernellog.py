@@ -54,7 +54,9 @@ NVIDIA's driver has logged an Xid (GPU) or SXid (NVLink switch). The alert says 
 errors of the last minutes belong to a GPU that has fallen off the bus.
 
 Severity by code: info for what a program did wrong; warning for what needs a reset between two jobs; page for what
-ends the job: double-bit errors, NVLink, GPU system processor, off the bus. Countdown: none.
+ends the job: double-bit errors, NVLink, GPU system processor, off the bus.
+
+Countdown: none.
 """,
         next="what the alert says; nvidia-smi -q shows counters of errors, retired rows and what is pending",
         judge=_gpu,
@@ -70,7 +72,9 @@ ends the job: double-bit errors, NVLink, GPU system processor, off the bus. Coun
 A drive has timed out, was reset, given up or could not read; a file server does not answer. The next tasks that use it
 will be blocked.
 
-Severity: warning; page when an NVMe controller is down or given up. Countdown: none.
+Severity: warning; page when an NVMe controller is down or given up.
+
+Countdown: none.
 """,
         "look at the drive (smartctl, nvme smart-log) and its link; move the job before tasks are blocked",
     ),
@@ -80,7 +84,9 @@ Severity: warning; page when an NVMe controller is down or given up. Countdown: 
         """
 ext4 or XFS has found its own data damaged, or accepts no more writes. With `errors=panic` ext4 panics at once.
 
-Severity: page. Countdown: none.
+Severity: page.
+
+Countdown: none.
 """,
         "stop what writes there; unmount it and run its repair tool (fsck, xfs_repair); look at the drive first",
     ),
@@ -91,7 +97,9 @@ Severity: page. Countdown: none.
 The kernel has found a bug of its own: an oops, a corrupted list, a page in a bad state. What it was doing is lost, with
 the locks it held. A panic line is the last that anybody reads.
 
-Severity: page; warning for what a debugging kernel finds. Countdown: none.
+Severity: page; warning for what a debugging kernel finds.
+
+Countdown: none.
 """,
         "drain the node and reboot it; keep the log (foreshock bundle) for whoever wrote the code in the stack",
     ),
@@ -102,7 +110,9 @@ Severity: page; warning for what a debugging kernel finds. Countdown: none.
 The kernel's own detectors have found a CPU that makes no progress, or workers that do not. Foreshock's own alerts
 (soft-lockup, hard-lockup, workqueue-stall) come seconds earlier; this one says that the kernel agrees.
 
-Severity: page. Countdown: none.
+Severity: page.
+
+Countdown: none.
 """,
         "see the alert soft-lockup, hard-lockup or workqueue-stall of the same CPU; dmesg has the stack",
     ),
@@ -113,7 +123,9 @@ Severity: page. Countdown: none.
 A network device is to be removed, and something holds it or its pages. All other changes of network devices wait for
 it: containers can be neither started nor ended.
 
-Severity: warning. Countdown: none.
+Severity: warning.
+
+Countdown: none.
 """,
         "reboot the node soon; look which driver or which sockets hold it",
     ),
@@ -124,7 +136,9 @@ Severity: warning. Countdown: none.
 Connection tracking, neighbours, TCP memory or open files have reached their limit: new connections fail, the node looks
 healthy.
 
-Severity: warning. Countdown: none.
+Severity: warning.
+
+Countdown: none.
 """,
         "what the alert says",
     ),
@@ -135,7 +149,9 @@ Severity: warning. Countdown: none.
 The kernel does not trust the CPUs' time stamp counters any more and reads a slow clock instead: every time stamp costs
 a microsecond, and the node becomes a straggler until it is rebooted. A virtual machine that was paused can be why.
 
-Severity: warning. Countdown: none.
+Severity: warning.
+
+Countdown: none.
 """,
         "take the node out of jobs and reboot it",
     ),
@@ -145,7 +161,9 @@ Severity: warning. Countdown: none.
         """
 A real-time task has used a CPU for so long that the kernel lets others run for a moment (once per boot it says so).
 
-Severity: info. Countdown: none.
+Severity: info.
+
+Countdown: none.
 """,
         "find the task (ps -eLo cls,rtprio,psr,pid,comm): it starves everything else on its CPU",
     ),

@@ -61,7 +61,9 @@ watchdog has told the driver, which resets the queue or the adapter. What the dr
 alert. Often the adapter is the victim: its CPU was held up, and nobody took its interrupts.
 
 Severity: warning; page from {limits.TX_TIMEOUTS_PAGE} times in {duration(limits.TX_TIMEOUTS_SPAN_NS)}, or when the
-adapter does not come back. Countdown: none.
+adapter does not come back.
+
+Countdown: none.
 """,
         next="look what held the queue's CPU (alert soft-lockup or softirq-unserved); else reset the card",
         judge=_timeout,
@@ -77,7 +79,9 @@ adapter does not come back. Countdown: none.
         help="""
 The firmware of a network adapter does not answer, has reset itself, or says that it is ill (mlx5, bnxt, ena, ice).
 
-Severity: page; warning where it is only too hot. Countdown: none.
+Severity: page; warning where it is only too hot.
+
+Countdown: none.
 """,
         next="drain the node; a power cycle brings most of them back, have the card replaced if it comes again",
         judge=_firmware,

@@ -61,7 +61,9 @@ The OOM killer has chosen a task; the alert names it and its cgroup. The kernel 
 the same alert. (The alert oom-kill counts them.)
 
 Severity: info where a cgroup has reached its own limit, warning where the node is out of memory, page when nothing is
-left to kill. Countdown: none; with `vm.panic_on_oom` the node panics instead.
+left to kill.
+
+Countdown: none; with `vm.panic_on_oom` the node panics instead.
 """,
         next="restart what was killed; give its cgroup more memory, or find what grew (alert memory-exhaustion)",
         judge=_victim,
@@ -77,7 +79,9 @@ left to kill. Countdown: none; with `vm.panic_on_oom` the node panics instead.
 An allocation in the kernel failed, mostly of several contiguous pages in an interrupt: a packet or a request was
 dropped.
 
-Severity: warning. Countdown: none.
+Severity: warning.
+
+Countdown: none.
 """,
         next="raise vm.min_free_kbytes; look for what fragments memory (alert reclaim-storm)",
         judge=_allocation,

@@ -113,7 +113,9 @@ nobody waits.
         help="""
 The kernel's own detector speaks. With `kernel.panic_on_rcu_stall` the panic follows when the stacks are printed.
 
-Severity: page. Countdown: at once, or until the next reports with `kernel.max_rcu_stall_to_panic`.
+Severity: page.
+
+Countdown: at once, or until the next reports with `kernel.max_rcu_stall_to_panic`.
 """,
         next="save state elsewhere; dmesg has the stacks of the CPUs that do not answer",
         judge=_warning,

@@ -95,6 +95,7 @@ A kernel worker has been busy with one work for long. Some works are long by nat
 others wait for a device that does not answer.
 
 Severity: info from {duration(limits.LONG_WORK_INFO_NS)}, warning from {duration(limits.LONG_WORK_WARN_NS)}.
+
 Countdown: none, the kernel does not mind.
 """,
         next="look at its stack for the drive or the driver that it waits for",
