@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.reports.escape import printable
+from tracer.escape import printable
 
 
 @pytest.mark.parametrize(

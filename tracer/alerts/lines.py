@@ -12,7 +12,7 @@ from tracer.escape import printable
 __all__ = ["began_unix_ns", "culprit_text", "json_line", "people_lines"]
 
 _FRAMES = 4
-_MOST = 400  # characters of one text
+_MOST = 600  # characters of one text
 _COLORS = {Severity.PAGE: "1;31", Severity.WARNING: "33", Severity.INFO: "1"}
 _GREEN = "32"
 

@@ -16,8 +16,8 @@ from tracer.collect.trace import Request, Trace
 from tracer.commands._progress import Progress
 from tracer.commands._stopping import stopping
 from tracer.errors import UnavailableError
+from tracer.escape import printable
 from tracer.recording import RecordingWriter
-from tracer.reports.escape import printable
 from tracer.units import count, duration
 from tracer.window import Window
 from tracer.workloads import Places, places

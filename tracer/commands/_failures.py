@@ -81,7 +81,7 @@ def _report(error: BaseException) -> int:
 
 def _say(kind: str, message: str = "", hint: str = "") -> None:
     # Imported here: a run that doesn't fail needs nothing of the reports.
-    from tracer.reports.escape import printable
+    from tracer.escape import printable
 
     click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
     if hint:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from tracer.analysis.losses import missed
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.units import many
 from tracer.window import Window
 

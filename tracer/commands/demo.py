@@ -118,7 +118,7 @@ def _writable(path: str, template: str) -> str:
 def _say_unavailable(error: UnavailableError) -> None:
     import os
 
-    from tracer.reports.escape import printable
+    from tracer.escape import printable
 
     reason = error.message.rstrip(".") if os.geteuid() == 0 else "this needs root"
     click.echo(f"foreshock: can't trace here: {printable(reason)}.", err=True)

@@ -67,7 +67,7 @@ def _wrapped(label: str, text: str) -> list[str]:
     """Return ``text`` in lines of at most 80 columns behind ``label``; commands keep their words and hyphens whole."""
     import textwrap
 
-    from tracer.reports.escape import printable
+    from tracer.escape import printable
 
     return textwrap.wrap(
         printable(text),

@@ -39,7 +39,7 @@ def summary(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
 
 def print_summary(path: str, *, as_json: bool = False, width: int = 80) -> int:
     """Print what the recording at ``path`` says, or why it can't be read. Return the exit code."""
-    from tracer.reports.escape import printable
+    from tracer.escape import printable
     from tracer.reports.json import dumps
 
     try:

@@ -17,7 +17,7 @@ from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.reports.jsonseries import base_units, series_entries, stack_entries
 
 __all__ = ["SCHEMA", "as_dict", "dumps"]

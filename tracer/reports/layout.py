@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.units import clip, display_width, pad
 
 __all__ = ["Column", "Style", "plain_ascii", "table", "wrap"]

@@ -9,7 +9,7 @@ from tracer.analysis.finding import Finding, Severity
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import SECTIONS, Section
 from tracer.reports.sections.stacks import folded

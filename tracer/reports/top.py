@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.reports.layout import Style, table, wrap
 from tracer.reports.sections import Section, devices, interrupts, worst_waits
 from tracer.reports.state import TopState

@@ -6,7 +6,7 @@ from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Severity
 from tracer.analysis.losses import missed
 from tracer.analysis.summary import Summary
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.reports.layout import Style, wrap
 from tracer.reports.sections import devices
 from tracer.reports.state import RECENT, TopState

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame, HeavyStack
 from tracer.analysis.summary import Summary
-from tracer.reports.escape import printable
+from tracer.escape import printable
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, of_filter
 from tracer.units import clip, count, display_width, duration, percent
