@@ -137,7 +137,7 @@ for number in range(1, 40):
     alerts.append(time.perf_counter() - between)
 began = time.perf_counter()
 while not recorder.status()[0].dropped:
-    recorder._send(bytes(500_000), 2, urgent=False)
+    recorder._send(bytes(600_000), 2, urgent=False)  # larger than a segment: fills the queue, not the box
 print(json.dumps({"windows": windows, "alerts": alerts, "dropped": recorder.status()[0].dropped}), flush=True)
 sys.stdin.readline()
 recorder.close()
