@@ -142,3 +142,19 @@ def test_it_does_not_wait_for_one_that_does_not_end(crew):
     began = time.monotonic()
     crew.close()
     assert time.monotonic() - began < 3
+
+
+def test_one_that_can_not_be_forked_is_said_and_tried_again(crew, monkeypatch):
+    _heard(crew, 2)
+    os.kill(crew.posts[0].pid, signal.SIGKILL)
+    time.sleep(0.1)
+    crew.received()
+
+    def refuse() -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    assert "sentinel 0 can't be forked: Resource temporarily unavailable" in _watch(crew, 6)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "serve", _serve)
+    assert "sentinel 0 runs again, on CPU 0" in _watch(crew, 20)

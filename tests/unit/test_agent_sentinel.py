@@ -89,11 +89,14 @@ def test_it_tells_what_it_sees_and_that_it_lives(scene):
     assert scene.board.sentinels[0]["told"] == 2
 
 
-def test_a_turn_that_came_late_is_counted(scene):
+def test_after_a_pause_nothing_is_judged_but_what_is_still_so_at_the_next_turn(scene):
     scene.sentinel.turn(NOW)
     scene.sentinel.turn(NOW + TURN_NS)
+    scene.stuck()
     scene.sentinel.turn(NOW + 5 * SECOND)
-    assert scene.board.sentinels[0]["late"] == 1
+    assert scene.board.sentinels[0]["late"] == 1 and not scene.shared.got
+    scene.sentinel.turn(NOW + 5 * SECOND + TURN_NS)
+    assert len(scene.shared.got) == 1
 
 
 def _run(scene: Scene, seconds: float, *, bye: bool = False) -> tuple[bool, float]:
@@ -168,7 +171,7 @@ def test_it_sees_events_for_a_second_and_what_is_open():
     session, sight = _sight()
     assert set(sight.look(NOW, {}).windows) == {TABLE, STALLS}
     event = np.zeros(1, layout("cpustall", "cpustall_stalls"))
-    event["event"]["cpu"], event["since_ns"], event["comm"] = 2, NOW - SECOND, b"spin"
+    event["event"]["time_ns"], event["event"]["cpu"], event["since_ns"], event["comm"] = NOW, 2, NOW - SECOND, b"spin"
     table = next(table for table in PROBE.tables if table.name == "stalls")
     session.told = [(PROBE, table, event)]
     session.maps["cpustall_rows"]["since_ns"][2] = NOW - 2 * SECOND
@@ -176,8 +179,10 @@ def test_it_sees_events_for_a_second_and_what_is_open():
     view = sight.look(NOW, {"kernel.panic": "0"})
     assert view.rows(*STALLS)["comm"].tolist() == [b"spin"] and view.settings == {"kernel.panic": "0"}
     assert view.rows(*TABLE)[["cpu", "kind", "age_ns"]].tolist() == [(2, b"stall", 2 * SECOND)]
-    assert len(sight.look(NOW + SECOND, {}).rows(*STALLS)) == 1
-    assert len(sight.look(NOW + SECOND + 1, {}).rows(*STALLS)) == 0
+    assert len(sight.look(NOW + SECOND - 1, {}).rows(*STALLS)) == 1
+    assert len(sight.look(NOW + SECOND, {}).rows(*STALLS)) == 0
+    session.told = [(PROBE, table, event)]  # one that waited while this process was held up
+    assert len(sight.look(NOW + 5 * SECOND, {}).rows(*STALLS)) == 0
 
 
 def test_it_asks_no_task():

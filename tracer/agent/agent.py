@@ -37,7 +37,9 @@ __all__ = ["Agent"]
 
 #: The sentinels come first, each in its turn.
 _LATER_NS = (MOST_SENTINELS + 1) * STAGGER_NS
-_READY_SECONDS = 3.0
+_READY_SECONDS = 15.0
+#: An interval that comes so late says that this process, or the whole machine, was paused.
+_PAUSE_NS = 1_000_000_000
 #: For a sentinel that has to be forked again, and for names of kernel code.
 _KEPT = ("ipc_lock", "sys_nice", "syslog")
 
@@ -57,6 +59,7 @@ class Agent:
         self.identity = Identity(os.uname().nodename, text("/proc/sys/kernel/random/boot_id") or "", offset_ns()[0])
         self._note = note
         self._said: set[str] = set()
+        self._viewed_ns = 0
         self._offset = Offset()
         self._engine = Engine(self.rules, self.identity, shadow=orders.shadow)
         self._restore()
@@ -131,6 +134,8 @@ class Agent:
         )  # fmt: skip
         self.trace = Trace(request, attached)
         opened.callback(self.trace.close)
+        # Before the programs: without them every CPU would look stuck.
+        opened.callback(self.crew.close)
         self._lookout = Lookout(self.rules, self.orders.interval_ns, self._symbols.symbol)
 
     def _open(self, opened: contextlib.ExitStack, stream: str) -> None:
@@ -190,7 +195,7 @@ class Agent:
         self._board.put_settings(self._lookout.settings)
         for moved_ns in self._offset.moved():
             self._engine.tell_time(moved_ns)
-        for alert in self._engine.judge(view):
+        for alert in self._engine.judge(view) if self._in_time(view) else ():
             self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()
         self._pass_on(windows)
@@ -200,6 +205,11 @@ class Agent:
         for note in (*notes, *self._troubles()):
             self._note(note)
         return view
+
+    def _in_time(self, view: View) -> bool:
+        """Return whether this interval came when it was due; after a pause everything looks stuck that was paused."""
+        before, self._viewed_ns = self._viewed_ns, view.now_ns
+        return not before or view.now_ns - before < 2 * self.orders.interval_ns + _PAUSE_NS
 
     def _pass_on(self, windows: Sequence[Window]) -> None:
         if self.recorder:

@@ -102,7 +102,7 @@ class Crew:
                 how = f"has not run for {(now_ns - beat_ns) / _SECOND:.1f} s" if silent else "runs again"
                 notes.append(f"sentinel {post.number} on CPU {post.cpu} {how}")
         if calm:
-            self._renew_one()
+            notes += self._renew_one()
         return notes
 
     def renew(self) -> None:
@@ -125,17 +125,16 @@ class Crew:
         if not found:
             return []
         post.cpu = post.cpu if post.cpu in places else found[0]
-        self._fork(post)
-        return [f"sentinel {post.number} runs again, on CPU {post.cpu}"]
+        return [self._fork(post) or f"sentinel {post.number} runs again, on CPU {post.cpu}"]
 
-    def _renew_one(self) -> None:
-        """Fork one anew whose time has come, if the others stand at their posts."""
+    def _renew_one(self) -> list[str]:
+        """Fork one anew whose time has come, if the others stand at their posts; return what went wrong."""
         for post in self.posts:
             if post.stale and all(other.ready and not other.silent for other in self.posts if other is not post):
                 self._dismiss(post)
                 self._end(post, seconds=0.2)
-                self._fork(post)
-                return
+                return list(filter(None, [self._fork(post)]))
+        return []
 
     def _dismiss(self, post: Post) -> None:
         if post.wire:
@@ -143,15 +142,23 @@ class Crew:
             post.wire.close()
             post.wire = None
 
-    def _fork(self, post: Post) -> None:
-        ours, theirs = Wire.pair()
+    def _fork(self, post: Post) -> str:
+        """Fork a sentinel; return "" or why that is not possible now."""
         post.forked_ns, post.silent, post.ready, post.stale = time.monotonic_ns(), False, False, False
         parent = os.getpid()
-        post.pid = os.fork()
+        ours, theirs = Wire.pair()
+        try:
+            post.pid = os.fork()
+        except OSError as error:
+            ours.close()
+            theirs.close()
+            post.deaths += 1
+            return f"sentinel {post.number} can't be forked: {error.strerror}"
         if not post.pid:
             serve(post.number, post.cpu, theirs, self._session, self._duty, self._board, parent)
         theirs.close()
         post.wire = ours
+        return ""
 
     def _buried(self, post: Post) -> str:
         """Take a dead one off the list and return what to say of it."""

@@ -27,7 +27,8 @@ _GAP_NS = 15_000_000
 #: The second sentinel gives the first so long to tell whom both would tell.
 STAGGER_NS = 20_000_000
 _TIDY_NS = 60_000_000_000
-#: A turn that began so late says that this CPU was held up, or that there is more important work.
+#: A turn that comes so late says that this CPU was held up, or the whole machine paused: then everything looks stuck
+#: that has only not run yet, and the next turn judges.
 _LATE_NS = 1_000_000_000
 
 
@@ -79,14 +80,12 @@ class Sentinel:
 
     def turn(self, now_ns: int) -> None:
         """Look, judge, send; note that this happened."""
-        if self._turn_at_ns and now_ns - self._turn_at_ns > _LATE_NS:
-            self._life["late"] += 1
+        late = bool(self._turn_at_ns) and now_ns - self._turn_at_ns > _LATE_NS
         self._turn_at_ns = now_ns + TURN_NS
-        view = self._sight.look(now_ns, self._board.settings())
-        if not self._engine.idle or any(len(window.rows) for window in view.windows.values()):
-            for alert in self._engine.judge(view):
-                self._outbox.put(alert, now_ns, self._later_ns)
-            self._complain()
+        if late:
+            self._life["late"] += 1
+        else:
+            self._judge(now_ns)
         self._outbox.send(time.monotonic_ns())
         self._life["told"], self._life["dropped"] = self._outbox.sent, self._outbox.dropped
         self._life["beat_ns"] = now_ns
@@ -96,6 +95,14 @@ class Sentinel:
             # What was there before the start is frozen, so that this takes microseconds.
             self._tidy_at_ns = now_ns + _TIDY_NS
             gc.collect()
+
+    def _judge(self, now_ns: int) -> None:
+        view = self._sight.look(now_ns, self._board.settings())
+        if self._engine.idle and not any(len(window.rows) for window in view.windows.values()):
+            return
+        for alert in self._engine.judge(view):
+            self._outbox.put(alert, now_ns, self._later_ns)
+        self._complain()
 
     def _complain(self) -> None:
         for name in self._engine.broken.keys() - self._broken:

@@ -64,9 +64,12 @@ class Sight:
     def look(self, now_ns: int, settings: Mapping[str, str]) -> View:
         """Return what is seen now: events of the last second, and what is open."""
         for probe, table, raw in self._session.sorted(self._ring.read()):
-            key = (probe.name, table.name)
-            if key in self._told:
-                self._told[key].append((now_ns, _decoded(probe, table, raw[-_MOST_EVENTS:])))
+            times = raw["event"]["time_ns"]
+            # What came while this process was held up may be over: who still is in trouble tells again.
+            fresh = raw[times + np.uint64(_IN_VIEW_NS) > np.uint64(now_ns)][-_MOST_EVENTS:]
+            if (probe.name, table.name) in self._told and len(fresh):
+                told = int(fresh["event"]["time_ns"].max()), _decoded(probe, table, fresh)
+                self._told[probe.name, table.name].append(told)
         windows = {key: self._window(key, now_ns) for key in self._told}
         if self._overdue:
             rows, losses = self._overdue.read(now_ns)["open"]
@@ -75,7 +78,7 @@ class Sight:
 
     def _window(self, key: _Key, now_ns: int) -> Window:
         told = self._told[key]
-        while told and told[0][0] < now_ns - _IN_VIEW_NS:
+        while told and told[0][0] <= now_ns - _IN_VIEW_NS:
             told.pop(0)
         rows = np.concatenate([rows for _, rows in told]) if told else self._none[key]
         return Window(*key, now_ns - _IN_VIEW_NS, now_ns, rows)

@@ -60,6 +60,9 @@ def agent(
     """
     with stopping() as stop, waking() as wakes:
         start_early()
+        # numpy's algebra, which nothing here uses, would start a thread per CPU, and be forked with them.
+        for library in ("OPENBLAS", "OMP", "MKL"):
+            os.environ.setdefault(f"{library}_NUM_THREADS", "1")
         # Not at the top: `foreshock agent --help` needs neither numpy nor the kernel side.
         from tracer.agent.agent import Agent
         from tracer.agent.orders import Orders
