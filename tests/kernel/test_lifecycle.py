@@ -117,6 +117,11 @@ def _said_in_one_line(words: str) -> bool:
     return "Traceback" not in words and len([line for line in words.splitlines() if line.startswith("foreshock:")]) <= 1
 
 
+def _as_python_begins(words: str) -> bool:
+    """Whether Python gave up in its own start: on a busy machine that may take as long as the first moments."""
+    return "Fatal Python error: init_import_site" in words
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_asked_to_stop_at_any_moment(number: signal.Signals, recordings):
     for recording, moment in recordings:
@@ -124,7 +129,7 @@ def test_asked_to_stop_at_any_moment(number: signal.Signals, recordings):
         recording.process.send_signal(number)
         words = recording.end()
         # In good order once the command has begun; before that, as Python itself ends.
-        assert recording.process.returncode in (0, 130, -number), (moment, words)
+        assert _as_python_begins(words) or recording.process.returncode in (0, 130, -number), (moment, words)
         if recording.process.returncode == 0:
             assert words == ""
             assert (recording.folder / "trace.fsk").stat().st_size > 0
@@ -139,7 +144,7 @@ def test_interrupted_twice(recordings):
         recording.watch(0.02)
         recording.process.send_signal(signal.SIGINT)
         words = recording.end()
-        assert recording.process.returncode in (0, 130, -signal.SIGINT), (moment, words)
+        assert _as_python_begins(words) or recording.process.returncode in (0, 130, -signal.SIGINT), (moment, words)
 
 
 def test_killed_at_any_moment(recordings):
