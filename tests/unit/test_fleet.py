@@ -83,6 +83,16 @@ def test_a_node_that_said_goodbye_may_be_silent():
     assert watch.told == [(608, "firing", "cu39")]
 
 
+def test_a_goodbye_that_is_read_late_does_not_hide_who_is_back():
+    watch = Watch()
+    agent = watch.greet(hello())
+    watch.greet(agent)
+    watch.roster.goodbye(agent)
+    watch.run(5, agent)
+    watch.run(10)
+    assert watch.told == [(8, "firing", "cu39")]
+
+
 def test_all_of_a_nodes_processes_count():
     watch = Watch()
     speakers = [watch.greet(hello(source=source)) for source in ("agent", "sentinel 0", "sentinel 1")]

@@ -58,7 +58,7 @@ def serve(
     \b
     foreshock fleet serve                                                     this host's own agent
     foreshock fleet serve --listen 0.0.0.0:9750 --token-file /etc/foreshock/token
-    on each node: foreshock agent --sink 'stream:HOST:9750#token-file=/etc/foreshock/token'
+    on each node: foreshock agent --stream HOST:9750 --token-file /etc/foreshock/token
     """
     from tracer.fleet.receiver import CONNECTIONS_PER_NODE, Limits, Receiver
     from tracer.fleet.serving import addresses_of, most_connections
@@ -83,4 +83,5 @@ def serve(
         serve_until_stopped(receiver, addresses, port, to_stderr)
     finally:
         courier.close()
-    to_stderr(receiver.totals)
+    lost = courier.dropped + courier.failed
+    to_stderr(receiver.totals + (f", {lost} of them not written" if lost else ""))

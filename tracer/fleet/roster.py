@@ -61,7 +61,8 @@ class Roster:
             return None
         speaker = node.speakers.get(hello.source)
         if speaker is not None:
-            speaker.heard_ns = now_ns
+            # One that has come back may be heard before the goodbye of its earlier connection is read.
+            speaker.heard_ns, speaker.gone = now_ns, False
         return self._heard(node, now_ns)
 
     def keep(self, hello: Hello, interval: Interval, now_ns: int) -> None:

@@ -107,7 +107,8 @@ class Courier:
             if not self._failing_since_ns:
                 self._failing_since_ns = time.monotonic_ns()
                 hint = f" ({error.hint})" if error.hint else ""
-                self._report(f"{self.name}: {error.message}{hint}; alerts wait and are tried again")
+                then = "given up" if isinstance(error, Refused) else "alerts wait and are tried again"
+                self._report(f"{self.name}: {error.message}{hint}; {then}")
             return error
         if self._failing_since_ns:
             lasted = units.duration(time.monotonic_ns() - self._failing_since_ns)
