@@ -254,6 +254,20 @@ def test_a_header_with_the_fingerprint_inside():
     assert (source.host, source.kernel, source.clock_offset_ns) == ("n", "6.1", 20)
 
 
+def test_times_are_told_by_the_clock_as_it_was_set_then():
+    def window(second: int, rows: list[int], kind: str = "i8") -> Window:
+        start = second * SECOND
+        return Window("agent", "clock", start, start + SECOND, np.array(rows, dtype=[("offset_ns", kind)]))
+
+    summary = Summary(SECOND, Source.from_header({"clock_offset_ns": 100 * SECOND}))
+    for one in (window(30, []), window(50, [300 * SECOND]), window(40, [200 * SECOND]), window(40, [200 * SECOND])):
+        summary.add(one)
+    seen = [summary.source.unix_ns(second * SECOND) / SECOND for second in (30, 39, 40, 49, 50, 60)]
+    assert seen == [130, 139, 240, 249, 350, 360]
+    summary.add(window(70, [1], "f4"))  # what is none
+    assert summary.source.unix_ns(70 * SECOND) == 370 * SECOND
+
+
 class TestLayout:
     def test_wrapping_keeps_numbers_and_units_together(self):
         lines = wrap("it took ≤ 949 ms of 12 s and 93 % of it", 14)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.analysis.names import task
-from tracer.analysis.rows import text
+from tracer.analysis.rows import has, text
+from tracer.window import Window
 
 __all__ = ["Source"]
+
+
+#: A clock that is set every second for a quarter of an hour; what comes after is told by the last of these.
+_MOST_STEPS = 1024
 
 
 @dataclass(frozen=True)
 class Source:
     """The fingerprint as far as it is known; empty text or NaN where it is not.
 
-    ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC). ``filters`` say what was traced
+    ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC), as it was at the start;
+    ``learn_clock`` tells when it was set. ``filters`` say what was traced
     only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without. ``pid`` is
     the process that recorded, 0 when unknown.
     """
@@ -33,6 +40,7 @@ class Source:
     filters: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    _steps: list[tuple[float, float]] = field(default_factory=list, compare=False)
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Source:
@@ -59,7 +67,19 @@ class Source:
 
     def unix_ns(self, monotonic_ns: float) -> float:
         """Return the wall-clock time of a moment of the node's monotonic clock; NaN when the offset isn't known."""
-        return monotonic_ns + self.clock_offset_ns
+        latest = bisect_right(self._steps, (monotonic_ns, float("inf")))
+        return monotonic_ns + (self._steps[latest - 1][1] if latest else self.clock_offset_ns)
+
+    def learn_clock(self, window: Window) -> None:
+        """Take a window of ``agent.clock``: a row says that the clock was set in it. Windows may come in any order."""
+        # It is in every interval, nearly always empty, and may come from anyone.
+        if not has(window.rows, "offset_ns") or window.rows["offset_ns"].dtype != "i8":
+            return
+        for offset_ns in window.rows["offset_ns"][:1].tolist():
+            step = (float(window.start_ns), float(offset_ns))
+            at = bisect_right(self._steps, step)
+            if len(self._steps) < _MOST_STEPS and step not in self._steps[max(0, at - 1) : at]:
+                self._steps.insert(at, step)
 
     @property
     def task_filters(self) -> tuple[tuple[str, str], ...]:

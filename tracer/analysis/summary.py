@@ -132,6 +132,8 @@ class Summary:
                 self.blame.add(window.rows)
             elif name == ("softirq", "worst"):
                 self.blame.add_softirqs(window.rows)
+        elif name == ("agent", "clock"):
+            self.source.learn_clock(window)
         elif name in SAMPLES:
             self._add_samples(name, window)
         elif name in STACKS:
