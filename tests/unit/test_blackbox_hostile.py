@@ -38,7 +38,7 @@ def test_mutated_boxes_end_in_an_error_or_in_values(tmp_path):
     used = [offset for offset in range(0, len(original), BLOCK) if any(original[offset : offset + BLOCK])]
     os.pwrite(fd, original, 0)
     refused = 0
-    begin = time.monotonic()
+    begin = time.process_time()  # this machine may be busy with other things
     try:
         for _ in range(INPUTS):
             blocks = chance.sample(used, chance.choice((1, 1, 2, 3)))
@@ -53,7 +53,7 @@ def test_mutated_boxes_end_in_an_error_or_in_values(tmp_path):
     finally:
         os.close(fd)
     assert 0 < refused < INPUTS / 2  # most mutations leave a box that can be read
-    assert time.monotonic() - begin < 60
+    assert time.process_time() - begin < 30
 
 
 def _mutate(fd: int, original: bytes, block: int, chance: random.Random) -> None:
@@ -74,7 +74,7 @@ def _mutate(fd: int, original: bytes, block: int, chance: random.Random) -> None
                 data[HEAD_BYTES:end] = frame
             data[4:8] = zlib.crc32(data[8:end]).to_bytes(4, "little")
         else:
-            data[8:12] = zlib.crc32(data[12:88]).to_bytes(4, "little")
+            data[8:12] = zlib.crc32(data[12:84]).to_bytes(4, "little")
     os.pwrite(fd, data, block)
 
 
