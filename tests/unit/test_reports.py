@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 from unit.synthetic import HEADER, MS, SECOND, Node, filled, histogram, hog_interval
 
