@@ -215,7 +215,7 @@ def test_alerts_known_by_id_are_bounded():
     node = Node("cu39", "b007", 0, 0)
     for number in range(5000):
         assert node.news(sample_alert(since_ns=number), 0)
-    assert len(node._told) == 512 and len(node.last) == 8
+    assert len(node._told) == 256 and len(node.last) == 8
 
 
 # What is kept

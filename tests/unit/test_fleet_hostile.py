@@ -16,10 +16,12 @@ import msgpack
 import numpy as np
 import pytest
 from unit.fleet_samples import SECOND, Served, conversation, served
+from unit.sink_samples import sample_alert
 from unit.test_recording_hostile import EVIL
 
 import tracer.fleet.connection
 import tracer.fleet.receiver
+from tracer.alerts.record import alert_record
 from tracer.fleet.connection import Connection
 from tracer.fleet.deadman import silence
 from tracer.fleet.receiver import Limits, Receiver
@@ -323,3 +325,11 @@ def test_memory_that_is_full_is_said():
     hub.tick()
     hub.tick()
     assert len(said) == 1 and said[0].startswith("4 KiB are full: ") and hub.roster.size <= 4096
+
+
+def test_an_alert_that_is_too_large_is_refused():
+    hub, said, told = receiver()
+    alert = sample_alert(stack=("x" * 4000,) * 128)
+    frame = pack_frame(Kind.ALERT, alert_record(alert))
+    assert not feed(hub, [conversation(NONCE, None)[0], frame]).open
+    assert told == [] and "longer than it may be" in said[0]

@@ -63,6 +63,14 @@ def test_alerts_windows_and_goodbye_arrive():
     assert [kept.interval.windows()[0].start_ns for kept in node.kept] == [w[0].start_ns for w in demo().intervals]
 
 
+def test_functions_that_go_on_for_ever_are_cut():
+    with served(Served()) as there, streaming(there.port) as stream:
+        beating(stream, lambda: stream.fileno() >= 0)
+        stream.send_now(sample_alert(stack=("x" * 4000,) * 128))
+        until(lambda: there.alerts)
+    assert there.alerts[0].condition.culprit.stack == ("x" * 200,) * 128 and there.said == []
+
+
 def test_an_alert_arrives_within_milliseconds():
     with served(Served()) as there, streaming(there.port) as stream:
         beating(stream, lambda: stream.fileno() >= 0)

@@ -20,7 +20,8 @@ __all__ = ["Beat", "Goodbye", "Header", "Intake", "Interval", "Message"]
 
 # Of the maps that describe new kinds of rows, which a decoder keeps in memory, per connection; a node's take 10 KiB.
 _MOST_DESCRIBED = 256 << 10
-_MOST_DESCRIPTION = 128 << 10  # of one interval; a node's takes 3 KiB
+#: So much of a payload is read: of an interval what describes it, 3 KiB of most; the whole of most alerts is as long.
+_FIRST: dict[int, int] = {Kind.WINDOWS: 128 << 10, Kind.ALERT: 128 << 10}
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Intake:
             self._opened = True
         while (found := self._next()) is not None:
             raw, kind = found
-            # Of an interval the beginning is enough; one whose description is longer is refused.
-            first = _MOST_DESCRIPTION if kind == Kind.WINDOWS else WHOLE
+            # What is longer has an incomplete map, and is refused.
+            first = _FIRST.get(kind, WHOLE)
             frame = read_frame(io.BytesIO(raw).read, first=first)
             if frame is not None and (message := self._read(frame, raw)) is not None:
                 yield message

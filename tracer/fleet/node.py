@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field, replace
 
-from tracer.alerts.alert import Alert, State
+from tracer.alerts.alert import Alert, Culprit, Severity, State
 from tracer.fleet.intake import Interval
 from tracer.recording.greeting import Hello
 
 __all__ = ["Kept", "Node", "Speaker"]
 
-_MOST_IDS = 512
+_MOST_IDS = 256
 _LAST_ALERTS = 8
 _MOST_SPEAKERS = 64
 _OBJECTS = 1024  # bytes of Python objects around a kept frame, roughly
@@ -19,10 +19,9 @@ _OBJECTS = 1024  # bytes of Python objects around a kept frame, roughly
 
 @dataclass
 class Speaker:
-    """One process of a node (the agent, a sentinel). ``gone``: it said goodbye. ``heard_ns``: its last word."""
+    """One process of a node (the agent, a sentinel). ``gone``: it said goodbye."""
 
     interval_ns: int
-    heard_ns: int
     dropped: int = 0
     gone: bool = False
 
@@ -39,12 +38,24 @@ class Kept:
         return len(self.interval.frame) + _OBJECTS
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What was told of one occurrence: enough to know news from what is known, and small."""
+
+    state: State
+    severity: Severity
+    sequence: int
+    at_ns: int
+    culprit: Culprit | None
+
+
 @dataclass
 class Node:
     """A node by its name. Times are the receiver's CLOCK_MONOTONIC.
 
     Attributes:
         boot_id: of the boot that spoke last.
+        heard_ns, heard_unix_ns: its last word; the latter by the receiver's wall clock.
         speakers: its processes by their source.
         kept: the last intervals, oldest first.
         size: bytes they take.
@@ -61,16 +72,16 @@ class Node:
     size: int = 0
     last: deque[tuple[int, Alert]] = field(default_factory=lambda: deque(maxlen=_LAST_ALERTS))
     silent: Alert | None = None
-    _told: OrderedDict[str, Alert] = field(default_factory=OrderedDict)
+    _told: OrderedDict[str, _Told] = field(default_factory=OrderedDict)
 
-    def greet(self, hello: Hello, now_ns: int) -> None:
+    def greet(self, hello: Hello) -> None:
         """Expect the process to speak from now on; those of an earlier boot are over."""
         if hello.boot_id != self.boot_id:
             self.boot_id = hello.boot_id
             self.speakers.clear()
         if hello.source not in self.speakers and len(self.speakers) >= _MOST_SPEAKERS:
             del self.speakers[next(iter(self.speakers))]
-        self.speakers[hello.source] = Speaker(hello.interval_ns, now_ns, hello.dropped)
+        self.speakers[hello.source] = Speaker(hello.interval_ns, hello.dropped)
 
     @property
     def expected(self) -> bool:
@@ -100,17 +111,16 @@ class Node:
 
         The agent and every sentinel tell the same occurrence under one id, each with a sequence of its own.
         """
+        culprit, sequence = alert.condition.culprit, alert.sequence
         before = self._told.get(alert.id)
         if before is not None:
             if not _is_new(before, alert):
                 return None
-            culprit = before.condition.culprit if _learnt(alert, before) else alert.condition.culprit
-            alert = replace(
-                alert,
-                sequence=max(before.sequence, alert.sequence),
-                condition=replace(alert.condition, culprit=culprit),
-            )
-        self._told[alert.id] = alert
+            culprit = before.culprit if _learnt(culprit, before.culprit) else culprit
+            sequence = max(before.sequence, sequence)
+            alert = replace(alert, sequence=sequence, condition=replace(alert.condition, culprit=culprit))
+        kept = None if alert.state is State.RESOLVED else culprit
+        self._told[alert.id] = _Told(alert.state, alert.severity, sequence, alert.at_ns, kept)
         self._told.move_to_end(alert.id)
         if len(self._told) > _MOST_IDS:
             self._told.popitem(last=False)
@@ -118,16 +128,16 @@ class Node:
         return alert
 
 
-def _is_new(before: Alert, now: Alert) -> bool:
+def _is_new(before: _Told, now: Alert) -> bool:
     if now.state is not before.state:
         # What one process has resolved another may still tell as firing, from before.
         return now.state is State.RESOLVED or now.at_ns > before.at_ns
     if now.state is State.RESOLVED:
         return False
-    return now.severity > before.severity or _learnt(before, now) or now.sequence > before.sequence
+    learnt = _learnt(before.culprit, now.condition.culprit)
+    return learnt or now.severity > before.severity or now.sequence > before.sequence
 
 
-def _learnt(before: Alert, now: Alert) -> bool:
+def _learnt(before: Culprit | None, now: Culprit | None) -> bool:
     """Return whether ``now`` knows who did it, or the stack, and ``before`` did not."""
-    was, is_ = before.condition.culprit, now.condition.culprit
-    return is_ is not None and (was is None or (bool(is_.stack) and not was.stack))
+    return now is not None and (before is None or (bool(now.stack) and not before.stack))

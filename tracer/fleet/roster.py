@@ -51,7 +51,7 @@ class Roster:
                 self._make_room()
             node = self.nodes[hello.node] = Node(hello.node, hello.boot_id, now_ns, time.time_ns())
         rebooted = hello.boot_id != node.boot_id
-        node.greet(hello, now_ns)
+        node.greet(hello)
         return self._heard(node, now_ns, ", rebooted" if rebooted else "")
 
     def speaks(self, hello: Hello, now_ns: int) -> Alert | None:
@@ -62,7 +62,7 @@ class Roster:
         speaker = node.speakers.get(hello.source)
         if speaker is not None:
             # One that has come back may be heard before the goodbye of its earlier connection is read.
-            speaker.heard_ns, speaker.gone = now_ns, False
+            speaker.gone = False
         return self._heard(node, now_ns)
 
     def keep(self, hello: Hello, interval: Interval, now_ns: int) -> None:

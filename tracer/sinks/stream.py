@@ -36,6 +36,7 @@ _MOST_WAITING = 64
 _AGAIN_SECONDS = 60.0
 _MOST_AGAIN = 16
 _GOODBYE_SECONDS = 1.0
+_MOST_FUNCTION = 200  # characters: a receiver refuses alerts of 128 KiB
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -145,7 +146,7 @@ class Stream:
         if not self._socket or self._waits():
             return False
         try:
-            self._pending += pack_frame(Kind.ALERT, alert_record(alert))
+            self._pending += pack_frame(Kind.ALERT, _short(alert_record(alert)))
             self._sent.append((time.monotonic(), alert))
         except (ValueError, TypeError, OverflowError):
             self.dropped += 1  # one that no receiver would read
@@ -200,3 +201,10 @@ class Stream:
             self._socket = None
         self._pending.clear()
         self._connector.ask(self.dropped)
+
+
+def _short(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an alert's record with long functions, as C++ has them, cut."""
+    if culprit := record.get("culprit"):
+        culprit["stack"] = [function[:_MOST_FUNCTION] for function in culprit["stack"]]
+    return record
