@@ -19,11 +19,17 @@ def told(view: View, kind: str) -> np.ndarray:
 
 
 def lately(view: View, kind: str, span_ns: int) -> np.ndarray:
-    """Return the rows of one kind of the last ``span_ns``: those in the history, and the latest."""
+    """Return the rows of one kind of the last ``span_ns``: those in the history, and the latest.
+
+    It looks at every window there is: ask only when there is something to tell.
+    """
+    since_ns = view.now_ns - span_ns
     windows = view.history.get(TOLD) or ([view.windows[TOLD]] if TOLD in view.windows else [])
-    recent = [window.rows[window.rows["kind"] == kind.encode()] for window in windows]
-    rows = np.concatenate(recent) if recent else told(view, kind)
-    return rows[rows["time_ns"].astype("i8") >= view.now_ns - span_ns]
+    recent = [window.rows for window in windows if window.end_ns >= since_ns and len(window.rows)]
+    if not recent:
+        return told(view, kind)
+    rows = np.concatenate(recent)
+    return rows[(rows["time_ns"].astype("i8") >= since_ns) & (rows["kind"] == kind.encode())]
 
 
 def name(row: np.void) -> str:

@@ -81,15 +81,22 @@ def _of(kinds: tuple[tuple[Severity, str], ...], number: int) -> tuple[Severity,
 
 
 def _errors(view: View) -> Iterator[Condition]:
-    earlier: dict[Subject, int] = {}
+    told = [each for kind, tell in _ERRORS.items() for each in _found(view, kind, tell)]
+    told += found(view, "hardware-error")
+    earlier = _earlier(view) if told else {}
+    for condition in conditions(told):
+        # The tracepoint and the line tell of the same errors.
+        yield _repeated(condition, max(earlier.get(condition.subject, 0), int(condition.numbers["lines"])))
+
+
+def _earlier(view: View) -> dict[Subject, int]:
+    """Return how many errors each subject has had of late, as far as tracepoints told."""
+    times: dict[Subject, int] = {}
     for kind, tell in _ERRORS.items():
         for row in precursors.lately(view, kind, limits.CORRECTED_SPAN_NS):
             subject = tell(row)[0]
-            earlier[subject] = earlier.get(subject, 0) + 1
-    told = [each for kind, tell in _ERRORS.items() for each in _found(view, kind, tell)]
-    for condition in conditions([*told, *found(view, "hardware-error")]):
-        # The tracepoint and the line tell of the same errors.
-        yield _repeated(condition, max(earlier.get(condition.subject, 0), int(condition.numbers["lines"])))
+            times[subject] = times.get(subject, 0) + 1
+    return times
 
 
 def _repeated(condition: Condition, times: int) -> Condition:

@@ -18,6 +18,8 @@ __all__ = ["RULES"]
 
 def _timeout(view: View) -> Iterator[Condition]:
     rows, lines = precursors.told(view, "tx_timeout"), found(view, "tx-timeout")
+    if not len(rows) and not lines:
+        return
     earlier = precursors.lately(view, "tx_timeout", limits.TX_TIMEOUTS_SPAN_NS)
     devices = dict.fromkeys([*(precursors.name(row) for row in rows), *(line.subject.name for line in lines)])
     for device in devices:
