@@ -108,9 +108,13 @@ def test_events_reach_a_sink_in_time_with_all_cpus_busy(tmp_path, capsys):
         stuck = int(alert["subject"]["name"].split()[0])
         assert alert["source"] != f"sentinel {sorted(watched).index(stuck)}" or alert["source"] == "agent"
     assert {alert["source"] for _, alert in found.values()} >= {"sentinel 0", "sentinel 1"}
-    # One of both tells a sink that they share; the kernel's code has its names at once.
-    told = [alert["id"] for _, alert in watching.alerts if alert["state"] == "firing"]
-    assert len(told) <= 1.3 * len(set(told))
+    # One of both tells a sink that they share; names that come later (the holder's) are an update.
+    told = [
+        (alert["id"], any(frame.startswith("0x") for frame in alert["culprit"]["stack"]))
+        for _, alert in watching.alerts
+        if alert["state"] == "firing"
+    ]
+    assert len(told) <= 1.2 * len(set(told))
     assert any("copy_from_kernel_nofault" in alert["culprit"]["stack"] for _, alert in found.values())
 
 
