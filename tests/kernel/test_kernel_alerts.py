@@ -15,10 +15,14 @@ from kernel.loops import broken_device, fail_to_read
 from kernel.memory_group import EAT, small_group
 from kernel.traced import Traced
 
+from tracer.agent.sight import Sight
 from tracer.alerts.alert import Alert, Severity, State
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import View
 from tracer.alerts.rules import rules
+from tracer.kernel import cpus
+from tracer.kernel.job import Options, ordered
+from tracer.kernel.session import attach as attach_session
 from tracer.probes import all_probes
 
 SETTINGS = {"kernel.hung_task_timeout_secs": "12", "kernel.hung_task_panic": "1"}
@@ -57,13 +61,19 @@ def watch(attach: Callable[..., Traced]) -> Iterator[Watch]:
     yield Watch(attach(*names, HUNG_LISTED_NS=1_000_000_000))
 
 
-def test_a_kill_is_one_alert(watch, small_group):
-    enter = f'echo $$ > {small_group}/cgroup.procs; exec "$0" -S -c "$1"'
+def kill_in(group: Path) -> int:
+    """Have a process use more memory than its group may; return the victim's pid."""
+    enter = f'echo $$ > {group}/cgroup.procs; exec "$0" -S -c "$1"'
     with subprocess.Popen(["sh", "-c", enter, sys.executable, EAT]) as process:
         assert process.wait(timeout=30) == -signal.SIGKILL
+    return process.pid
+
+
+def test_a_kill_is_one_alert(watch, small_group):
+    pid = kill_in(small_group)
     (alert,) = watch.look()
     assert (alert.rule, alert.severity) == ("oom-victim", Severity.INFO)
-    assert f"[{process.pid}]" in alert.condition.summary
+    assert f"[{pid}]" in alert.condition.summary
     assert "its cgroup has reached its limit" in alert.condition.summary
 
 
@@ -94,3 +104,23 @@ def test_calm_seconds_say_nothing(watch):
         time.sleep(1)
         told += watch.look()
     assert [alert.headline for alert in told if alert.severity is not Severity.INFO] == []
+
+
+def test_each_sentinel_is_told_of_a_kill_at_once(small_group):
+    every = all_probes()
+    options = Options(cpus.possible_count(), cpus.online(), sentinels=2)
+    fast = [rule for rule in rules().values() if rule.fast]
+    identity = Identity("here", "b007", 0)
+    with attach_session(ordered([every["precursors"], every["cpustall"]], every), options) as session:
+        sights = [Sight(session, session.sentinel_ring(number), fast, lambda address: ("", "")) for number in range(2)]
+        engines = [Engine(fast, identity) for _ in sights]
+        kill_in(small_group)
+        looks = [sight.look(time.monotonic_ns(), {}) for sight in sights]
+        told = [
+            [a for a in engine.judge(look) if a.rule == "oom-victim"]
+            for engine, look in zip(engines, looks, strict=True)
+        ]
+    assert [len(alerts) for alerts in told] == [1, 1]
+    # Whoever receives both knows that they are one.
+    assert told[0][0].id == told[1][0].id
+    assert "python" in told[0][0].condition.summary
