@@ -95,7 +95,9 @@ class Trace:
         self._due_ns = self.began_ns + request.interval_ns
         left_out = {**choice.left_out, **self._session.refused}
         self.notes = [f"{name} left out: {reason}" for name, reason in left_out.items()]
-        self.notes += [f"{name} runs without a part: {reason}" for name, reason in self._session.missing]
+        # What auto chose runs as far as this kernel goes: the header has the rest, and reports and doctor say it.
+        parts = [(name, reason) for name, reason in self._session.missing if name in choice.named]
+        self.notes += [f"{name} runs without a part: {reason}" for name, reason in parts]
         if foreign:
             self.notes.append(_FOREIGN)
         self.seconds = self._session.seconds

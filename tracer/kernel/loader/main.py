@@ -20,6 +20,8 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import source, syscalls
 from .btf import Btf
 
+_NO_TRACEPOINT = "this kernel has no tracepoint "
+
 
 class Refused(Exception):
     """The whole job can't be done; the reason is sent to the parent."""
@@ -126,8 +128,8 @@ class Loader:
             else:
                 return reason, {}
         if not kept:
-            return "; ".join(missing), {}
-        for reason in missing:
+            return "; ".join(_joined(missing)), {}
+        for reason in _joined(missing):
             self.send({"missing": probe["name"], "reason": reason})
         probe["hooks"] = kept
         return "", macros
@@ -149,7 +151,7 @@ class Loader:
             macros[name.upper() + "__ARGS"] = len(arguments)
             found.append(name)
         if not found:
-            return "this kernel has no tracepoint {}".format(" or ".join(hook["tracepoints"]))
+            return _NO_TRACEPOINT + " or ".join(hook["tracepoints"])
         hook["tracepoints"] = found
         return ""
 
@@ -226,6 +228,14 @@ class Loader:
         for link in links:
             self.send({"link": program.name}, link)
             os.close(link)
+
+
+def _joined(reasons):
+    # type: (List[str]) -> List[str]
+    """Say of all tracepoints in one sentence that this kernel lacks them."""
+    lacking = [reason[len(_NO_TRACEPOINT) :] for reason in reasons if reason.startswith(_NO_TRACEPOINT)]
+    others = [reason for reason in reasons if not reason.startswith(_NO_TRACEPOINT)]
+    return ([_NO_TRACEPOINT + ", ".join(lacking)] if lacking else []) + others
 
 
 def _differences(leaf, expected):
