@@ -162,7 +162,7 @@ STALLS = ("cpustall", "stalls")
 
 def _sight() -> tuple[_Session, Sight]:
     session: Any = _Session()
-    rule = Rule("stuck", "", "", "", lambda view: (), (TABLE,), wants=(STALLS, ("memory", "use")))
+    rule = Rule("stuck", "", "", "", lambda view: (), (TABLE,), wants=(STALLS, ("memory", "use")), history=(STALLS,))
     ring: Any = SimpleNamespace(read=lambda: ())
     return session, Sight(session, ring, [rule], lambda address: (hex(address), ""))
 
@@ -179,10 +179,13 @@ def test_it_sees_events_for_a_second_and_what_is_open():
     view = sight.look(NOW, {"kernel.panic": "0"})
     assert view.rows(*STALLS)["comm"].tolist() == [b"spin"] and view.settings == {"kernel.panic": "0"}
     assert view.rows(*TABLE)[["cpu", "kind", "age_ns"]].tolist() == [(2, b"stall", 2 * SECOND)]
+    (earlier,) = sight.look(NOW + SECOND - 1, {}).history[STALLS]
+    assert earlier.rows["comm"].tolist() == [b"spin"]
     assert len(sight.look(NOW + SECOND - 1, {}).rows(*STALLS)) == 1
     assert len(sight.look(NOW + SECOND, {}).rows(*STALLS)) == 0
     session.told = [(PROBE, table, event)]  # one that waited while this process was held up
     assert len(sight.look(NOW + 5 * SECOND, {}).rows(*STALLS)) == 0
+    assert sight.look(NOW + 601 * SECOND, {}).history[STALLS] == []
 
 
 def test_it_asks_no_task():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tracer.agent.lookout import HISTORY_NS
 from tracer.alerts.rule import Rule, View
 from tracer.kernel.readers import overdue
 from tracer.kernel.ring import Ring
@@ -24,6 +26,8 @@ _IN_VIEW_NS = 1_000_000_000
 _OPEN = ("cpustall", "open")
 #: Decoded per turn; where more CPUs are in trouble at once, what is open tells of the others.
 _MOST_EVENTS = 64
+#: Windows with events that are kept for rules that ask for earlier ones.
+_MOST_EARLIER = 64
 
 
 class _NoNames:
@@ -51,7 +55,7 @@ def tables_seen(probes: Iterable[Probe]) -> dict[_Key, tuple[Probe, Events | Non
 class Sight:
     """Turns one sentinel's ring and the live rows into views. ``rules`` say which tables are wanted."""
 
-    def __init__(self, session: Session, ring: Ring, rules: Iterable[Rule], symbol: _Symbol) -> None:
+    def __init__(self, session: Session, ring: Ring, rules: Sequence[Rule], symbol: _Symbol) -> None:
         self._session = session
         self._ring = ring
         self._symbol = symbol
@@ -59,6 +63,10 @@ class Sight:
         seen = {key: found for key, found in tables_seen(session.probes).items() if key in wanted}
         self._none = {key: _decoded(probe, table, []) for key, (probe, table) in seen.items() if table}
         self._told: dict[_Key, list[tuple[int, np.ndarray]]] = {key: [] for key in self._none}
+        asked = {table for rule in rules for table in rule.history}
+        self._history: dict[_Key, deque[Window]] = {
+            key: deque(maxlen=_MOST_EARLIER) for key in self._none if key in asked
+        }
         self._overdue = overdue.Reader(session, seen[_OPEN][0], tasks=False) if _OPEN in seen else None
 
     def look(self, now_ns: int, settings: Mapping[str, str]) -> View:
@@ -70,11 +78,19 @@ class Sight:
             if (probe.name, table.name) in self._told and len(fresh):
                 told = int(fresh["event"]["time_ns"].max()), _decoded(probe, table, fresh)
                 self._told[probe.name, table.name].append(told)
+                if (probe.name, table.name) in self._history:
+                    self._history[probe.name, table.name].append(
+                        Window(probe.name, table.name, now_ns - _IN_VIEW_NS, now_ns, told[1])
+                    )
         windows = {key: self._window(key, now_ns) for key in self._told}
         if self._overdue:
             rows, losses = self._overdue.read(now_ns)["open"]
             windows[_OPEN] = Window(*_OPEN, now_ns, now_ns, rows, losses)
-        return View(now_ns, windows, settings, symbol=self._symbol)
+        history = {
+            key: [window for window in earlier if window.end_ns > now_ns - HISTORY_NS]
+            for key, earlier in self._history.items()
+        }
+        return View(now_ns, windows, settings, history, self._symbol)
 
     def _window(self, key: _Key, now_ns: int) -> Window:
         told = self._told[key]
