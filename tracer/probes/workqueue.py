@@ -51,11 +51,8 @@ PROBE = Probe(
     capabilities=("sys_ptrace",),
     settings={"WORKQUEUE_THRESHOLD_NS": 1_000_000_000, "WORKQUEUE_LISTED_NS": 10_000_000_000},
     hooks=(
-        Tracepoint(
-            "workqueue:workqueue_queue_work",
-            ("int", "struct pool_workqueue *", "struct work_struct *"),
-            everywhere=True,
-        ),
+        # The requested CPU, unsigned in older kernels (v5.10), the pool_workqueue, the work: so since v3.9.
+        Tracepoint("workqueue:workqueue_queue_work", everywhere=True),
         Tracepoint("workqueue:workqueue_execute_start", ("struct work_struct *",), everywhere=True),
         Tracepoint("workqueue:workqueue_execute_end", ("struct work_struct *",), everywhere=True),
         # Missing where every CPU is isolated: then no pool is judged.
