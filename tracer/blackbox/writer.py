@@ -20,6 +20,8 @@ from tracer.blackbox.log import File, Log
 from tracer.blackbox.queue import HANDS, Message, Receiver, State
 from tracer.blackbox.store import Claim, claim
 from tracer.errors import OutputError
+from tracer.kernel.memlock import lock_memory
+from tracer.kernel.processes import own_name, take_priority
 
 __all__ = ["main"]
 
@@ -43,6 +45,10 @@ def main() -> None:
     helper = os.fork() if hands > 1 else -1
     hand = int(helper == 0)
     os.sched_setaffinity(0, cpus[hand::hands])
+    # Neither a node without memory nor one without a free CPU may keep it from its work, as far as that is allowed.
+    own_name("foreshock")
+    lock_memory()
+    take_priority()
     _write(Receiver(order["memory_fd"], order["wake_fd"], hand), claimed, geometry, order, parent)
     if helper > 0:
         # The box is free when both have let go of it.
