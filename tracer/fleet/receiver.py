@@ -73,7 +73,9 @@ class Receiver:
             self.complain(connection, "too many", f"{len(self._connections)} connections already.")
             return False
         if len(self._strangers) >= _STRANGERS:
-            next(iter(self._strangers)).refuse("too many", f"{_STRANGERS} others have not said who they are, either.")
+            oldest = next(iter(self._strangers))
+            oldest.refuse("too many", f"{_STRANGERS} others have not said who they are, either.")
+            self.closed(oldest)
         self._connections.add(connection)
         self._strangers[connection] = None
         return True
@@ -99,10 +101,11 @@ class Receiver:
                 self.roster.goodbye(hello)
 
     def closed(self, connection: Connection) -> None:
-        """Forget it."""
+        """Forget it, at once; asyncio says so later, when others may have been counted with it."""
         self._connections.discard(connection)
         self._strangers.pop(connection, None)
         self._held -= connection.held_before
+        connection.held_before = 0
 
     def holds(self, connection: Connection) -> None:
         """Count what waits for the rest of its frame; where it is too much in all, whoever has most is closed."""
@@ -111,6 +114,7 @@ class Receiver:
         if self._held > _MOST_HELD:
             most = max(self._connections, key=lambda other: other.held)
             most.refuse("too much", f"{units.memory(most.held)} of a frame while others send, too.")
+            self.closed(most)
 
     def complain(self, connection: Connection, kind: str, text: str) -> None:
         """Say what is wrong with a connection."""
