@@ -45,7 +45,7 @@ def test_a_node_that_died_is_told_in_two_sentences(tmp_path: Path):
     tree = _tree(path, "--pstore", _panic(tmp_path / "pstore", 9.5))
     assert tree["sentences"] == [
         "cu39 died at 2026-11-30 00:53:29 UTC, 4.5 s after the first sign: "
-        "CPU 1 stuck in softirq TIMER; panic in ≤ 23 s.",
+        "CPU 1 stuck in softirq TIMER; panic in ≤ 23 s; there ran python3[4411], spin_fn [lab].",
         "The kernel's panic line: Kernel panic - not syncing: softlockup: hung tasks.",
     ]
     assert (tree["ending"], tree["boot_id"], tree["goodbye"], tree["missing"]) == ("died", BOOT, None, {})
@@ -140,6 +140,12 @@ def test_only_the_end_is_summarized(tmp_path: Path):
     path = sample_box(tmp_path / "box", seconds=8)
     assert _tree(path, "--last", "3s")["last"]["time"]["intervals"] == 4  # the one at the border counts
     assert _tree(path, "--last", "1h")["last"]["time"]["intervals"] == 8
+
+
+def test_where_there_is_no_box_yet_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracer.blackbox.DEFAULT_PATH", str(tmp_path / "box"))
+    result = _run("postmortem", code=4)
+    assert "no black box" in result.stderr and "foreshock agent --blackbox" in result.stderr
 
 
 def test_what_is_missing_is_said(tmp_path: Path):

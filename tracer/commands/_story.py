@@ -32,9 +32,15 @@ def boot_now() -> str:
 
 
 def latest_box(path: str) -> str:
-    """Return the box that tells of the previous boot, if ``path`` or one kept beside it does; else ``path``."""
-    now = boot_now()
-    for one in (path, *reversed(kept_boxes(path))):
+    """Return the box that tells of the previous boot, if ``path`` or one kept beside it does; else ``path``.
+
+    Raises RecordingError when there is none.
+    """
+    now, kept = boot_now(), kept_boxes(path)
+    if not kept and not os.path.exists(path):
+        hint = f"foreshock agent --blackbox {path} writes one; name the path of any other"
+        raise RecordingError(f"this machine has no black box at {path}.", hint=hint)
+    for one in (path, *reversed(kept)):
         try:
             with Box(one) as box:
                 if box.boot_id != now:

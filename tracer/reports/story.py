@@ -172,7 +172,18 @@ def _ending(story: Story) -> str:
             if sign is None:
                 return f"{node} died at {when}; no alert was firing: nothing announced it, or nothing was seen."
             lead = duration(story.lead_ns(sign))
-            return f"{node} died at {when}, {lead} after the first sign: {sign.first.headline}."
+            return f"{node} died at {when}, {lead} after the first sign: {sign.first.headline}{_culprit(sign)}."
+
+
+def _culprit(sign: Sign) -> str:
+    """Return what is known of the culprit by the latest message, and the first did not say."""
+    culprit = sign.latest.condition.culprit
+    if culprit is None:
+        return ""
+    module = f" [{culprit.module}]" if culprit.module else ""
+    parts = (culprit.task, f"{culprit.stack[0]}{module}" if culprit.stack else module.strip())
+    new = ", ".join(part for part in parts if part and part not in sign.first.headline)
+    return f"; there ran {new}" if new else ""
 
 
 def _standing(story: Story) -> str:
