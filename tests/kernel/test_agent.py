@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench.machine import cpu_seconds
-from bench.objects import all_ids, orphans
+from bench.objects import all_ids, children, orphans
 from kernel.command import FORESHOCK, assert_fails, foreshock
 from kernel.holding import Holder, on_cpu
 from kernel.watching import Heard, Watching, sentinels
@@ -278,11 +278,11 @@ def _gone(pids: Iterator[int] | list[int], seconds: float = 3.0) -> bool:
 def test_its_end_leaves_nothing(tmp_path, number):
     before = all_ids()
     with Watching(tmp_path, "--blackbox", str(tmp_path / "box")) as watching:
-        children = list(sentinels(watching.process.pid).values())
+        watched = children(watching.process.pid)
         watching.process.send_signal(number)
         code = watching.process.wait(10)
         assert code == (-number if number == signal.SIGKILL else 0), watching.notes
-        assert _gone(children)
+        assert _gone(watched)
         assert watching.notes == ""
     assert orphans(before) == {}
 
@@ -292,11 +292,7 @@ def test_killed_while_it_starts_it_leaves_nothing(tmp_path, moment):
     before = all_ids()
     watching = Watching(tmp_path)
     time.sleep(moment)
-    group = [
-        int(pid)
-        for task in Path(f"/proc/{watching.process.pid}/task").iterdir()
-        for pid in (task / "children").read_text().split()
-    ]
+    group = children(watching.process.pid)
     watching.process.kill()
     watching.__exit__(None, None, None)
     assert _gone(group)
@@ -307,7 +303,8 @@ def test_killed_while_it_starts_it_leaves_nothing(tmp_path, moment):
 def test_what_it_takes(tmp_path, capsys):
     with Watching(tmp_path, "--blackbox", str(tmp_path / "box")) as watching:
         agent = watching.process.pid
-        others = [int(pid) for pid in Path(f"/proc/{agent}/task/{agent}/children").read_text().split()]
+        others = children(agent)
+        others += [pid for other in others for pid in children(other)]
         time.sleep(3)
         used, began = {pid: cpu_seconds(pid) for pid in (agent, *others)}, time.monotonic()
         time.sleep(20)

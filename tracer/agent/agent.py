@@ -8,6 +8,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from tracer.agent import keeping, placing
@@ -18,6 +19,7 @@ from tracer.agent.duty import Duty
 from tracer.agent.lookout import Lookout, settings_now
 from tracer.agent.orders import Orders, check, open_sinks
 from tracer.agent.sentinel import STAGGER_NS
+from tracer.agent.sight import OPEN
 from tracer.agent.streaming import Streaming
 from tracer.agent.symbols import Symbols
 from tracer.alerts.alert import Alert
@@ -38,6 +40,7 @@ __all__ = ["Agent"]
 #: The sentinels come first, each in its turn.
 _LATER_NS = (MOST_SENTINELS + 1) * STAGGER_NS
 _READY_SECONDS = 15.0
+_TEND_SECONDS = 1.0
 #: An interval that comes so late says that this process, or the whole machine, was paused.
 _PAUSE_NS = 1_000_000_000
 #: For a sentinel that has to be forked again, and for names of kernel code.
@@ -70,12 +73,15 @@ class Agent:
             self._open(opened, stream)
             self._opened = opened.pop_all()
 
-    def run(self, stop: threading.Event, wakes: int, after: Callable[[View], None]) -> None:
-        """Judge every interval until ``stop`` is set, and ``wakes`` is readable; call ``after`` with each view."""
+    def run(self, stop: threading.Event, wakes: int, after: Callable[[View], None], alive: Callable[[], None]) -> None:
+        """Judge every interval until ``stop`` is set, and ``wakes`` is readable.
+
+        Calls ``after`` with each view, and ``alive`` every second.
+        """
         while not stop.is_set():
             left = self.trace.seconds_left()
             if left > 0:
-                self.trace.wait(lambda seconds: self._sleep(seconds, wakes), left)
+                self.trace.wait(lambda seconds: self._sleep(seconds, wakes, alive), left)
             else:
                 after(self._interval())
 
@@ -169,8 +175,17 @@ class Agent:
             self._hear()
             time.sleep(0.01)
 
-    def _sleep(self, seconds: float, wakes: int) -> bool:
-        """Wait for the interval's end and deliver meanwhile what sentinels tell; return whether to stop."""
+    def _sleep(self, seconds: float, wakes: int, alive: Callable[[], None]) -> bool:
+        """Wait for the interval's end; meanwhile deliver and look after the sentinels. Return whether to stop."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._listen(min(left, _TEND_SECONDS), wakes):
+                return True
+            self._tend()
+            alive()
+        return False
+
+    def _listen(self, seconds: float, wakes: int) -> bool:
         due = self.desk.send()
         poll = select.poll()
         for descriptor in (wakes, *self.crew.descriptors()):
@@ -179,6 +194,13 @@ class Agent:
         if ready.keys() - {wakes}:
             self._hear()
         return wakes in ready
+
+    def _tend(self) -> None:
+        # Nobody is relieved in the middle of it.
+        calm = not any(alert.rule in self._fast for alert in self._engine.firing)
+        notes = self.crew.watch(time.monotonic_ns(), self._online.read(), calm=calm)
+        for note in (*notes, *self._troubles()):
+            self._note(note)
 
     def _hear(self) -> None:
         alerts, notes = self.crew.received()
@@ -195,21 +217,22 @@ class Agent:
         self._board.put_settings(self._lookout.settings)
         for moved_ns in self._offset.moved():
             self._engine.tell_time(moved_ns)
-        for alert in self._engine.judge(view) if self._in_time(view) else ():
+        for alert in self._engine.judge(self._after_a_pause(view)):
             self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()
         self._pass_on(windows)
-        # Nobody is relieved in the middle of it.
-        calm = not any(alert.rule in self._fast for alert in self._engine.firing)
-        notes = self.crew.watch(time.monotonic_ns(), self._online.read(), calm=calm)
-        for note in (*notes, *self._troubles()):
-            self._note(note)
         return view
 
-    def _in_time(self, view: View) -> bool:
-        """Return whether this interval came when it was due; after a pause everything looks stuck that was paused."""
+    def _after_a_pause(self, view: View) -> View:
+        """Return the view, without what seems not to have ended if this interval came late.
+
+        After a pause of this process or of the whole machine everything looks stuck that has not run yet.
+        """
         before, self._viewed_ns = self._viewed_ns, view.now_ns
-        return not before or view.now_ns - before < 2 * self.orders.interval_ns + _PAUSE_NS
+        still = view.windows.get(OPEN)
+        if still is None or not before or view.now_ns - before < 2 * self.orders.interval_ns + _PAUSE_NS:
+            return view
+        return replace(view, windows={**view.windows, OPEN: replace(still, rows=still.rows[:0])})
 
     def _pass_on(self, windows: Sequence[Window]) -> None:
         if self.recorder:

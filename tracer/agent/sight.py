@@ -16,14 +16,15 @@ from tracer.layouts import layout
 from tracer.probe import Events, Probe
 from tracer.window import Window
 
-__all__ = ["Sight", "tables_seen"]
+__all__ = ["OPEN", "Sight", "tables_seen"]
 
 _Key = tuple[str, str]
 _Symbol = Callable[[int], tuple[str, str]]
 
 #: Events stay in view for so long: of a stall that lasts, the next is told within it.
 _IN_VIEW_NS = 1_000_000_000
-_OPEN = ("cpustall", "open")
+#: What has not ended on each CPU.
+OPEN = ("cpustall", "open")
 #: Decoded per turn; where more CPUs are in trouble at once, what is open tells of the others.
 _MOST_EVENTS = 64
 #: Windows with events that are kept for rules that ask for earlier ones.
@@ -47,8 +48,8 @@ def tables_seen(probes: Iterable[Probe]) -> dict[_Key, tuple[Probe, Events | Non
         for table in probe.tables:
             if isinstance(table, Events):
                 seen[probe.name, table.name] = (probe, table)
-            elif (probe.name, table.name) == _OPEN:
-                seen[_OPEN] = (probe, None)
+            elif (probe.name, table.name) == OPEN:
+                seen[OPEN] = (probe, None)
     return seen
 
 
@@ -67,7 +68,7 @@ class Sight:
         self._history: dict[_Key, deque[Window]] = {
             key: deque(maxlen=_MOST_EARLIER) for key in self._none if key in asked
         }
-        self._overdue = overdue.Reader(session, seen[_OPEN][0], tasks=False) if _OPEN in seen else None
+        self._overdue = overdue.Reader(session, seen[OPEN][0], tasks=False) if OPEN in seen else None
 
     def look(self, now_ns: int, settings: Mapping[str, str]) -> View:
         """Return what is seen now: events of the last second, and what is open."""
@@ -85,7 +86,7 @@ class Sight:
         windows = {key: self._window(key, now_ns) for key in self._told}
         if self._overdue:
             rows, losses = self._overdue.read(now_ns)["open"]
-            windows[_OPEN] = Window(*_OPEN, now_ns, now_ns, rows, losses)
+            windows[OPEN] = Window(*OPEN, now_ns, now_ns, rows, losses)
         history = {
             key: [window for window in earlier if window.end_ns > now_ns - HISTORY_NS]
             for key, earlier in self._history.items()

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracer.commands._early import start_early
 from tracer.commands._options import INTERVAL
 from tracer.commands._stopping import stopping, waking
-
-if TYPE_CHECKING:
-    from tracer.alerts.rule import View
 
 GROUP = "Run always"
 ORDER = 1
@@ -78,10 +74,8 @@ def agent(
         with Agent(orders, rules(), screen.note) as watching:
             service.say(READY="1", STATUS=f"{len(watching.rules)} rules, {len(watching.crew.posts)} sentinels")
 
-            def after(view: View) -> None:
-                service.say(WATCHDOG="1")
-                screen.interval(watching, view)
-
-            watching.run(stop, wakes, after)
+            watching.run(
+                stop, wakes, lambda view: screen.interval(watching, view), lambda: service.say(WATCHDOG="1")
+            )  # fmt: skip
             service.say(STOPPING="1")
         service.close()
