@@ -53,8 +53,8 @@ helper void note_pool(void *pool, u32 cpu)
 	struct workqueue_pool *known, *free = NULL;
 	struct workqueue_row *works;
 
-#pragma unroll
-	for (int place = 0; place < WORKQUEUE_POOLS; place++) {
+#pragma nounroll
+	for (u32 place = 0; place < WORKQUEUE_POOLS; place++) {
 		known = workqueue_pool_at(group, place);
 		if (!known)
 			return;
@@ -245,20 +245,16 @@ helper void judge_pool(struct workqueue_pool *pool, u64 now)
 	pool->progress = progress;
 }
 
-helper void judge_pools(u32 group, u64 now)
-{
-#pragma unroll
-	for (int place = 0; place < WORKQUEUE_POOLS; place++) {
-		struct workqueue_pool *pool = workqueue_pool_at(group, place);
-
-		if (pool)
-			judge_pool(pool, now);
-	}
-}
-
 /* Those of this CPU, and of the one before: a CPU that is stuck does not look. */
 handler workqueue_on_clock(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
-	judge_pools(cpu, now);
-	judge_pools(cpu ? cpu - 1 : NR_CPUS - 1, now);
+	u32 before = cpu ? cpu - 1 : NR_CPUS - 1;
+	struct workqueue_pool *pool;
+
+#pragma nounroll
+	for (u32 place = 0; place < 2 * WORKQUEUE_POOLS; place++) {
+		pool = workqueue_pool_at(place & WORKQUEUE_POOLS ? before : cpu, place & (WORKQUEUE_POOLS - 1));
+		if (pool)
+			judge_pool(pool, now);
+	}
 }

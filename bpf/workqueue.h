@@ -23,7 +23,7 @@ struct workqueue_running {
 	u64 pad;
 };
 
-/* Worker pools seen on a CPU: two bound ones and two for softirqs, and a share of the unbound ones. */
+/* Worker pools seen on a CPU: two bound ones, two for softirqs, a share of the unbound ones. A power of two. */
 #define WORKQUEUE_POOLS 8
 
 /* What the kernel's own watchdog looks at. Written by the clocks of two CPUs, which see the same. */

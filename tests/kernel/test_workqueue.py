@@ -115,21 +115,28 @@ def test_a_pool_that_begins_nothing(attach):
     held = max(allowed)
     os.sched_setaffinity(0, allowed - {held})
     traced = attach("workqueue")
+    times: list[int] = []
+
+    def hold() -> None:
+        times.append(time.monotonic_ns())
+        holder.hold()
+
     try:
         # The pool is known once work has been queued to it.
         refresh()
-        with Holder(3.0) as holder:
-            holding = on_cpu(held, holder.hold)
+        with Holder(4.0) as holder:
+            holding = on_cpu(held, hold)
             time.sleep(0.1)
-            began_ns = time.monotonic_ns()
+            times.append(time.monotonic_ns())
             waiting = threading.Thread(target=refresh)
             waiting.start()
-            row = until_open(traced, lambda rows: (rows["kind"] == b"pool") & (rows["cpu"] == held), 2.8)
+            row = until_open(traced, lambda rows: (rows["kind"] == b"pool") & (rows["cpu"] == held), 4.0)
             holding.join()
             waiting.join()
     finally:
         os.sched_setaffinity(0, allowed)
-    assert abs(int(row["since_ns"]) - began_ns) < 0.5e9
+    # From the first work that was queued there: ours, or one of the kernel's own since the CPU was taken.
+    assert min(times) - 0.3e9 < row["since_ns"] < max(times) + 0.5e9
     assert row["age_ns"] > 0.9e9
     assert symbol(int(row["function"]))
     time.sleep(0.5)
