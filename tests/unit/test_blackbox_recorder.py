@@ -18,9 +18,9 @@ from unit.recording_samples import assert_same, interval
 
 from tracer.blackbox import Recorder
 from tracer.blackbox.box import Box
+from tracer.blackbox.kept import kept_boxes
 from tracer.blackbox.layout import Note
 from tracer.blackbox.queue import CAPACITY, RESERVE, Receiver, Sender
-from tracer.blackbox.store import kept_boxes
 from tracer.errors import OutputError
 from tracer.recording import Kind
 
@@ -201,6 +201,12 @@ def test_a_mirror_holds_the_same_and_its_failure_is_a_note(tmp_path: Path):
     assert any("no mirror" in note for note in recorder.notes) and len(recorder.status()) == 1
 
 
+def test_a_box_too_small_for_the_header_is_one_clear_error(tmp_path: Path):
+    with pytest.raises(OutputError, match="too few") as error:
+        Recorder(str(tmp_path / "box"), 64 << 10, header(much=os.urandom(20_000).hex()))
+    assert "--blackbox-size" in error.value.hint and not (tmp_path / "box").exists()
+
+
 def test_begins_again_says_that_dictionaries_are_to_be_told_again(tmp_path: Path):
     recorder = Recorder(str(tmp_path / "box"), SIZE, header())
     try:
@@ -217,7 +223,7 @@ def test_begins_again_says_that_dictionaries_are_to_be_told_again(tmp_path: Path
 
 
 def test_killing_the_writer_loses_nothing_durable_and_another_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracer.blackbox.recorder._AGAIN_NS", 0)
+    monkeypatch.setattr("tracer.blackbox.lane._AGAIN_NS", 0)
     recorder = Recorder(str(tmp_path / "box"), 8 * SIZE, header())
     chance = random.Random(1)
     sent, kills = 0, 12  # each writer begins a segment, of which the first hand has fourteen
@@ -383,7 +389,7 @@ def test_one_hand_is_enough_whichever_stands_still(tmp_path: Path, stopped: int)
 
 @several
 def test_killing_both_hands_or_the_second_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracer.blackbox.recorder._AGAIN_NS", 0)
+    monkeypatch.setattr("tracer.blackbox.lane._AGAIN_NS", 0)
     recorder = Recorder(str(tmp_path / "box"), SIZE, header())
     for victims in ((1,), (0, 1), (0,)):
         hands = _hands(recorder)

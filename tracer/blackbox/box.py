@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import io
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_from
-from tracer.blackbox.layout import RecordHead
 from tracer.blackbox.scan import Found, Scan
+from tracer.blackbox.tally import Tally, frame_of
 from tracer.errors import RecordingError
-from tracer.recording import Frame, FrameCut, FrameDecoder, Kind, read_frame
+from tracer.recording import FrameDecoder, Kind
 from tracer.recording.paths import shown
 from tracer.recording.payload import unpack_payload
 from tracer.window import Window
@@ -95,7 +93,7 @@ class Box:
         """Yield every message about an alert, in order; those that can't be understood are left out."""
         for found in self._of_kind(Kind.ALERT):
             try:
-                yield alert_from(unpack_payload(_frame(found).payload)[0])
+                yield alert_from(unpack_payload(frame_of(found).payload)[0])
             except RecordingError:
                 continue
 
@@ -103,7 +101,7 @@ class Box:
         """Yield the windows of each interval of the last ``last_ns`` before the box's end."""
         for found in self._of_kind(Kind.WINDOWS, since_ns=self.last.monotonic_ns - last_ns):
             try:
-                yield FrameDecoder().windows(_frame(found))
+                yield FrameDecoder().windows(frame_of(found))
             except RecordingError:
                 continue
 
@@ -118,7 +116,7 @@ class Box:
             size = os.fstat(self._fd).st_size
             raise RecordingError("no black box." if size else "the black box is empty.")
         self._scan, self.live = scan, _is_written(self._fd)
-        summed = _Sum()
+        summed = Tally()
         for found in scan.in_order(self._fd):
             summed.add(found)
         if summed.first is None or summed.last is None:
@@ -130,56 +128,6 @@ class Box:
         lost = max(0, summed.gaps - damaged)
         # A record or a segment being written right now is not torn.
         self.missing = Missing(0 if self.live else torn, damaged, lost, summed.dropped, scan.cut)
-
-
-class _Sum:
-    """What the records come to, one after the other."""
-
-    def __init__(self) -> None:
-        self.first: RecordHead | None = None
-        self.last: RecordHead | None = None
-        self.starts = self.gaps = self.dropped = 0
-        self.boot_id = ""
-        self._run = -1
-        self._in_run = 0
-        self._next: int | None = None
-        self._header: Found | None = None
-        self._end: Found | None = None
-
-    def add(self, found: Found) -> None:
-        """Add the next record."""
-        head = found.head
-        if found.segment.run != self._run:
-            self._run, self.boot_id = found.segment.run, found.segment.boot_id
-            self.starts += 1
-            self._in_run, self._next = 0, None
-        self.dropped += max(0, head.dropped - self._in_run)
-        self._in_run = max(head.dropped, self._in_run)
-        self.first, self.last = self.first or head, head
-        if head.kind == Kind.HEADER:
-            self._header = found
-            return
-        self._end = found if head.kind == Kind.END else None
-        self.gaps += max(0, head.sequence - self._next) if self._next is not None else 0
-        self._next = head.sequence + 1
-
-    def header(self) -> dict[str, Any]:
-        """Return the latest run's header; empty when it can't be read."""
-        if self._header is None:
-            return {}
-        try:
-            return FrameDecoder().header(_frame(self._header))
-        except RecordingError:
-            return {}
-
-    def goodbye(self) -> str | None:
-        """Return the reason of the goodbye, if that is the last record."""
-        if self._end is None:
-            return None
-        try:
-            return str(unpack_payload(_frame(self._end).payload)[0].get("reason", ""))
-        except RecordingError:
-            return ""
 
 
 def is_box(path: str | os.PathLike[str]) -> bool:
@@ -194,17 +142,6 @@ def is_box(path: str | os.PathLike[str]) -> bool:
         return False
     finally:
         os.close(fd)
-
-
-def _frame(found: Found) -> Frame:
-    """Return the record's frame. Raises RecordingError when it is none, or not the one that the head says."""
-    try:
-        frame = read_frame(io.BytesIO(found.frame).read)
-    except FrameCut as cut:
-        raise RecordingError(cut.message) from None
-    if frame is None or frame.kind != found.head.kind:
-        raise RecordingError("a record holds another frame than it says.")
-    return frame
 
 
 def _open(path: str | os.PathLike[str], name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 
@@ -12,8 +11,9 @@ from tracer.blackbox.layout import MOST_SIZE, Geometry
 from tracer.blackbox.log import File, Log, Position
 from tracer.blackbox.redact import Redactor
 from tracer.blackbox.scan import Found
+from tracer.blackbox.tally import frame_of
 from tracer.errors import RecordingError
-from tracer.recording import FrameDecoder, FrameEncoder, Kind, read_frame
+from tracer.recording import FrameDecoder, FrameEncoder, Kind
 from tracer.recording.frames import pack_frame
 from tracer.recording.payload import unpack_payload
 
@@ -63,9 +63,7 @@ def redact_box(box: Box, target: str, redactor: Redactor) -> int:
 
 def _redacted(found: Found, redactor: Redactor) -> bytes | None:
     try:
-        frame = read_frame(io.BytesIO(found.frame).read)
-        if frame is None or frame.kind != found.head.kind:
-            return None
+        frame = frame_of(found)
         if frame.kind == Kind.WINDOWS:
             return FrameEncoder().windows(redactor.windows(FrameDecoder().windows(frame)))
         if frame.kind == Kind.HEADER:

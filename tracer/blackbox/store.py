@@ -12,16 +12,14 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from tracer.blackbox.kept import kept_boxes, set_aside
 from tracer.blackbox.layout import BLOCK, Geometry, SegmentHead
 from tracer.blackbox.log import Position
 from tracer.blackbox.scan import Scan
 from tracer.errors import OutputError
 
-__all__ = ["Claim", "claim", "kept_boxes"]
+__all__ = ["Claim", "claim"]
 
-#: Boxes of earlier boots that stay, and boxes of agents that crashed in this one.
-KEPT_BOOTS = 3
-KEPT_CRASHES = 1
 _END_KIND = 3  # Kind.END of tracer.recording
 _PATIENCE_SECONDS = 1.0
 _ZEROS = bytes(1 << 20)
@@ -57,27 +55,12 @@ def claim(path: str, geometry: Geometry, boot_id: str, run: int, hands: int = 1)
             scan = _going_on(fd, path, geometry, boot_id, run)
             if scan is not None:
                 return Claim(os.dup(fd), [_position(scan, hand, hands) for hand in range(hands)], notes)
-            notes += _set_aside(fd, path, boot_id)
+            notes += set_aside(fd, path, boot_id)
         except OSError as error:
             raise _error(path, error) from None
         finally:
             os.close(fd)
     raise OutputError(f"black box {path}: somebody else keeps replacing it.", hint="choose another path")
-
-
-def kept_boxes(path: str) -> list[str]:
-    """Return the boxes that were moved aside from ``path``, oldest first."""
-    folder, name = os.path.split(path)
-    with contextlib.suppress(OSError):
-        names = [one for one in os.listdir(folder or ".") if one.startswith(f"{name}.") and _is_kept(one[len(name) :])]
-        return [os.path.join(folder, one) for one in sorted(names, key=lambda one: one[-16:])]
-    return []
-
-
-def _is_kept(suffix: str) -> bool:
-    """Return whether it is ``.BOOTID8-20261130T021431Z``."""
-    boot, _, when = suffix[1:].partition("-")
-    return len(boot) == 8 and len(when) == 16 and when[8] == "T" and when[-1] == "Z" and when[:8].isdigit()
 
 
 def _open(path: str) -> int | None:
@@ -139,36 +122,6 @@ def _position(scan: Scan, hand: int, hands: int) -> Position:
         at.number = max(own, key=lambda head: head.serial).number
     at.serial = max(segment.head.serial for segment in scan.segments) // 2 * 2 + hand
     return at
-
-
-def _set_aside(fd: int, path: str, boot_id: str) -> list[str]:
-    """Move a box out of the way, or remove one that never had anything in it. Return what to tell."""
-    scan = Scan.of(fd)
-    if scan is None or not scan.segments:
-        os.unlink(path)
-        return []
-    boot = scan.segments[-1].head.boot_id[:8].ljust(8, "0")
-    when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(os.fstat(fd).st_mtime))
-    aside = f"{path}.{_plain(boot)}-{when}"
-    os.rename(path, aside)
-    _prune(path, boot_id, keep=aside)
-    return [f"the previous black box is kept as {aside}"]
-
-
-def _plain(boot: str) -> str:
-    return "".join(character if character.isalnum() else "0" for character in boot)
-
-
-def _prune(path: str, boot_id: str, *, keep: str) -> None:
-    """Remove the oldest of the boxes moved aside. A crash loop of this boot must not push out the earlier boots'."""
-    kept = [one for one in kept_boxes(path) if one != keep]
-    ours = [one for one in kept if f".{_plain(boot_id[:8])}-" in one[len(path) :]]
-    others = [one for one in kept if one not in ours]
-    crash = f".{_plain(boot_id[:8])}-" in keep[len(path) :]
-    for boxes, most in ((ours, KEPT_CRASHES - crash), (others, KEPT_BOOTS - (not crash))):
-        for one in boxes[: max(0, len(boxes) - max(0, most))]:
-            with contextlib.suppress(OSError):
-                os.unlink(one)
 
 
 def _create(path: str, geometry: Geometry, boot_id: str, run: int) -> int:

@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.blackbox.box import Box, is_box
+from tracer.blackbox.kept import kept_boxes
 from tracer.blackbox.redact import Redactor
-from tracer.blackbox.store import kept_boxes
 from tracer.errors import RecordingError
 from tracer.kernel.pstore import PLACES, LastWords, read_last_words
 from tracer.kernel.textfiles import text
