@@ -82,12 +82,14 @@ helper struct hardirq_row *hardirq_place_of(u32 cpu, s32 irq, u64 action, u32 na
 /* A line can be freed and requested again for another device, with its irqaction and even its name where they were. */
 helper struct hardirq_row *hardirq_row_of(u32 cpu, s32 irq, u64 action, u64 name, u64 now)
 {
-	/* The difference of two pointers is the one number that the verifier lets be made of them. */
-	u64 name_at = name - action;
-	struct hardirq_row *row;
+	struct hardirq_row *last = hardirq_row_at(cpu, HARDIRQ_PLACES), *row;
 
-	keep(name_at);
-	row = hardirq_place_of(cpu, irq, action, name_at, now);
+	if (!last)
+		return NULL;
+	/* To the verifier name is a pointer, or a number (6.1); what comes out of a map is a number in any case. */
+	last->name_at = name;
+	barrier();
+	row = hardirq_place_of(cpu, irq, action, last->name_at, now);
 	if (!row)
 		return hardirq_other(cpu);
 	if (row->used_ns >> HARDIRQ_NAME_BITS != now >> HARDIRQ_NAME_BITS)

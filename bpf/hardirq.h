@@ -17,7 +17,7 @@ struct hardirq_row {
 	u64 action;  /* address of the irqaction; 0 for a vector */
 	u64 used_ns; /* latest use; 0: never given out */
 	s32 irq;
-	u32 name_at;    /* where its name is, from there: the lower half of the distance */
+	u32 name_at;    /* lower half of its name's address; of the last row, of the latest name looked for */
 	u64 none_count; /* calls that found nothing to do (IRQ_NONE) */
 	u64 none_ns;
 	u64 folded;      /* calls that are in this row because no place was left */
