@@ -434,6 +434,16 @@ def test_an_interval_too_large_for_a_segment_is_lost_and_said(tmp_path: Path):
     recorder.close()
 
 
+def test_what_no_recording_can_hold_is_dropped_and_counted(tmp_path: Path):
+    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+    recorder.alert(alert(1, summary="x" * (2 << 20)))
+    recorder.windows(interval(0) * 600)
+    recorder.alert(alert(2))
+    recorder.close()
+    with Box(tmp_path / "box") as box:
+        assert box.missing.dropped == 2 and [one.at_ns for one in box.alerts()] == [2 * 10**9]
+
+
 def test_the_queue_keeps_its_messages_whole_through_many_laps():
     sender = Sender(b"header")
     receivers = [Receiver(sender.memory_fd, os.dup(sender.wake_fd)) for _ in range(2)]

@@ -66,8 +66,12 @@ class Recorder:
         self._send(frame, Kind.WINDOWS, urgent=False)
 
     def alert(self, alert: Alert) -> None:
-        """Record an alert at once; room is kept for it."""
-        self._send(pack_frame(Kind.ALERT, alert_record(alert)), Kind.ALERT, urgent=True)
+        """Record an alert at once; room is kept for it. One that is too large counts as dropped."""
+        try:
+            frame = pack_frame(Kind.ALERT, alert_record(alert))
+        except ValueError:
+            frame = b""
+        self._send(frame, Kind.ALERT, urgent=True)
 
     def begins_again(self) -> bool:
         """Return whether a segment has begun since this was asked last.

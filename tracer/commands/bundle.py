@@ -1,4 +1,4 @@
-"""Pack a node's black box as evidence: checksummed, reproducible, and without names if you like.
+"""Pack a node's black box as evidence: checksummed, and without names if you like.
 
 The box, what it says as text and JSON, the node's fingerprint and the kernel's settings, in one file to hand on.
 """
@@ -44,7 +44,7 @@ def bundle(
     pstore: tuple[str, ...],
     verify: str | None,
 ) -> None:
-    """Pack a node's black box as evidence: checksummed, reproducible, and without names if you like.
+    """Pack a node's black box as evidence: checksummed, and without names if you like.
 
     PATH is a black box; by default the one that 'foreshock postmortem' reads. 'sha256sum -c SHA256SUMS' checks an
     unpacked bundle without foreshock.
