@@ -62,7 +62,7 @@ def test_without_an_alert_and_without_pstore_that_is_said(tmp_path: Path):
         feed.windows(7)
     tree = _tree(tmp_path / "box")
     assert tree["sentences"] == [
-        f"{DIED}; no alert was firing: nothing announced it, or nothing was seen.",
+        f"{DIED} (or this copy was made then); no alert was firing: nothing announced it, or nothing was seen.",
         "The kernel left no panic line of that boot in pstore.",
     ]
 
@@ -117,6 +117,12 @@ def test_a_goodbye_of_an_earlier_boot_of_this_machine_says_so(tmp_path: Path):
     tree = _tree(path)
     assert tree["sentences"][1] == f"The node has been started again since: this is boot {NOW[:8]}."
     assert tree["boot_id_now"] == NOW
+
+
+def test_on_its_own_machine_a_box_of_another_boot_is_of_a_node_that_died(tmp_path: Path):
+    tree = _tree(sample_box(tmp_path / "box", host=os.uname().nodename), "--pstore", tmp_path / "none")
+    assert tree["ending"] == "died" and "copy" not in tree["sentences"][0]
+    assert tree["sentences"][1] == f"The kernel left no panic line of that boot in {tmp_path / 'none'}."
 
 
 def test_a_killed_agent_is_no_dead_node(tmp_path: Path):

@@ -168,6 +168,8 @@ def _ending(story: Story) -> str:
         case Ending.CUT_OFF:
             return f"The recording on {node} was cut off at {when}."
         case _:
+            if not story.boot_now and story.panic is None:
+                when += " (or this copy was made then)"
             sign = story.first_sign
             if sign is None:
                 return f"{node} died at {when}; no alert was firing: nothing announced it, or nothing was seen."
