@@ -100,6 +100,8 @@ def test_a_work_that_runs_on(attach, stuck_device):
     assert b"percpu_rwsem_wait" in row["stack"]
     subprocess.run(["fsfreeze", "--unfreeze", _mount_of(stuck_device)], check=True)
     writer.join()
+    # The worker may still be on its way out when the write has ended.
+    time.sleep(0.5)
     assert not (traced.collect()["workqueue.open"].rows["kind"] == b"work").any()
 
 
