@@ -1,16 +1,17 @@
 # `make demo` and `make test` are each enough on a fresh machine: .ci/setup installs what is missing and says what.
 
 PYTHON := .venv/bin/python
-C_SOURCES = $(shell find bpf -name '*.[ch]')
+C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench calm setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench lab calm setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
 	@echo 'make test     lint and the whole test suite; PYTEST="tests/unit -x" for a part of it'
 	@echo 'make bench    what foreshock costs, measured here, into docs/benchmarks.md; BENCH=start for a part of it'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
+	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'
 	@echo 'make lint     style, types, import order, generated docs'
 	@echo 'make format   format Python and C'
 	@echo 'make docs     write the generated docs'
@@ -26,6 +27,9 @@ test: lint
 
 bench: setup
 	@$(PYTHON) -m tests.bench $(BENCH)
+
+lab: setup
+	@$(PYTHON) -m tests.vm $(LAB)
 
 calm: setup
 	@$(PYTHON) -m tests.calm --write $(CALM)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -74,6 +75,8 @@ def fetch(suite: str = "bookworm") -> Kernel:
 
     Raises Missing where there is neither.
     """
+    if platform.machine() != "x86_64":
+        raise Missing(f"the lab's guests are x86-64, which {platform.machine()} would take too long to emulate.")
     folder = cache() / suite
     if not folder.exists():
         if not shutil.which("apt-get"):

@@ -74,12 +74,12 @@ def _script(scenario: Scenario, kernel: Kernel, port: int) -> str:
     return f"""
 FAULTS={kernel.faults()} LAB={Path(__file__).parent} PYTHON={sys.executable}
 mkdir /run/lab && mount /dev/vda /run/lab
+{chr(10).join(settings)}
 cd {CHECKOUT}
 {agent} >/run/agent.log 2>&1 &
 agent=$!
 until grep -q ^state /run/agent.log || ! kill -0 $agent; do sleep 0.2; done
 sed 's/^/agent: /' /run/agent.log
-{chr(10).join(settings)}
 sleep {_SETTLE_S}
 echo lab: fault $(date +%s.%N)
 ( {scenario.commands} ) &
