@@ -17,7 +17,6 @@ from tracer.commands._faults import FAULTS
 from tracer.workloads import places
 from tracer.workloads.frozen import Frozen
 from tracer.workloads.growth import Growth
-from tracer.workloads.logline import TEXT
 
 NET_RX = 3
 
@@ -135,9 +134,13 @@ def test_memory_grows_as_told():
     assert taken == pytest.approx(50 << 20, rel=0.15) and peak > taken
 
 
-def test_the_line_is_in_the_kernels_log():
-    assert inject("kernel-log", "--for", "1s", "--yes").returncode == 0
-    assert TEXT in subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+def test_the_kernel_logs_errors_of_a_device_that_is_gone_afterwards():
+    done = inject("kernel-log", "--for", "2s", "--yes")
+    assert done.returncode == 0, done.stderr
+    device = done.stdout.partition("done: device ")[2].split(",")[0]
+    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    assert f"I/O error, dev {device}," in log
+    assert _gone(lambda: _backing(Path("/sys/block", device)))
 
 
 def _children(pid: int) -> list[int]:

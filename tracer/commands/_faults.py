@@ -10,12 +10,12 @@ from tracer import units
 from tracer.errors import UnavailableError
 from tracer.workloads import Places
 from tracer.workloads._process import Workload
+from tracer.workloads.brokendisk import BrokenDisk
 from tracer.workloads.crowd import Crowd
 from tracer.workloads.frozen import Frozen
 from tracer.workloads.growth import Growth
 from tracer.workloads.hog import Hog
 from tracer.workloads.latesoftirqs import LateSoftirqs
-from tracer.workloads.logline import LogLine
 from tracer.workloads.udpdrops import UdpDrops
 
 __all__ = ["FAULTS", "Fault"]
@@ -72,6 +72,15 @@ def _frozen(seconds: float, where: Places) -> Workload:
     return Frozen(seconds)
 
 
+def _broken_disk(seconds: float, where: Places) -> Workload:
+    from tracer.kernel import loopdisk
+
+    lacking = loopdisk.lacking()
+    if lacking:
+        raise UnavailableError(f"kernel-log needs a loop device: {lacking}.", hint="another fault")
+    return BrokenDisk(seconds)
+
+
 FAULTS = {
     fault.name: fault
     for fault in (
@@ -119,10 +128,10 @@ FAULTS = {
         ),
         Fault(
             "kernel-log",
-            "one harmless line in the kernel's log: foreshock: this is a test",
-            "agent: kernel-log-test; dmesg",
+            "the kernel logs an I/O error a second: of a loop device of its own that has lost its file",
+            "agent: storage trouble of that loop device, from the kernel's log; dmesg",
             60,
-            lambda seconds, where: LogLine(seconds),
+            _broken_disk,
         ),
     )
 }
