@@ -23,8 +23,8 @@ INTRODUCTION = (
 GOALS = (
     "What is asked of a run: a precursor is alerted before its panic, by a rule that is meant for it, and the culprit "
     "is named. A soft lockup or RCU stall is alerted in the first quarter of the time. A timer's countdown, as first "
-    "told, is right within 20 %; that of a slope, half-way. The black box holds all but the last 2 s, and the receiver "
-    "reports the silent node. “first alert” and “panic” are counted from the fault."
+    "told, is right within 20 %; that of a slope, half-way. The receiver reports the silent node, and where nothing "
+    "can be known before, the black box holds all but the last 2 s. “first alert” and “panic” are counted from the fault."
 )
 
 
@@ -46,7 +46,8 @@ def page(runs: Sequence[Run], facts: Iterable[tuple[str, str]]) -> str:
         results(runs),
         "## What was left afterwards",
         "From the black box on the guest's disk (`foreshock postmortem`), and from the receiver's dead-man rule, which "
-        "waits for three intervals of silence.",
+        "waits for three intervals of silence. A black box that ends earlier was waiting for its file system, which "
+        "waited for the CPU that was stuck; then the receiver has the rest.",
         table(
             ("scenario", "black box ends before the panic by", "alerts in it", "silence reported after"),
             [

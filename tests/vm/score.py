@@ -169,11 +169,11 @@ class Run:
             yield "no alert"
         elif scenario.rules:
             yield from self._alert_misses()
-        if scenario.panic and self.panic:
-            if self.box_s is None or self.box_s > _LAST_WORDS_S:
-                yield "the black box has not the last interval"
-            if self.silent_s is None:
-                yield "the dead-man rule said nothing"
+        if self.panic and self.silent_s is None:
+            yield "the dead-man rule said nothing"
+        # A CPU that is stuck may be the one that the disk's file system waits for.
+        if self.panic and not scenario.rules and (self.box_s is None or self.box_s > _LAST_WORDS_S):
+            yield "the black box has not the last interval"
 
     def _alert_misses(self) -> Iterator[str]:
         scenario = self.scenario
