@@ -44,14 +44,14 @@ class Watch:
         assert self._engine.broken == {}
         return told
 
-    def until(self, state: State, seconds: float = 10) -> list[Alert]:
+    def until(self, rule: str, state: State, seconds: float = 10) -> list[Alert]:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(0.25)
-            told = [alert for alert in self.look() if alert.state is state]
+            told = [alert for alert in self.look() if (alert.rule, alert.state) == (rule, state)]
             if told:
                 return told
-        raise AssertionError(f"nothing was {state.value}")
+        raise AssertionError(f"no {rule} was {state.value}")
 
 
 @pytest.fixture
@@ -87,15 +87,14 @@ def test_a_drive_that_fails_is_one_alert(watch, broken_device):
 def test_a_blocked_writer_is_one_alert_and_resolved(watch, tmp_path):
     with Frozen(tmp_path) as frozen:
         pid = frozen.block()
-        (alert,) = watch.until(State.FIRING)
-        assert (alert.rule, alert.severity) == ("hung-task", Severity.PAGE)
+        (alert,) = watch.until("hung-task", State.FIRING)
+        assert alert.severity is Severity.PAGE
         assert f"[{pid}]" in alert.condition.summary
         # A quarter of the first word, which comes at the latest two timeouts after the beginning.
         assert 3 <= alert.condition.numbers["blocked_s"] < 7
         assert "panic in ≤ " in alert.headline
         frozen.thaw()
-        (alert,) = watch.until(State.RESOLVED, 15)
-        assert alert.rule == "hung-task"
+        assert len(watch.until("hung-task", State.RESOLVED, 15)) == 1
 
 
 def test_calm_seconds_say_nothing(watch):

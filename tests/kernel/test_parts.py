@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from kernel.command import foreshock
@@ -32,4 +33,4 @@ def test_probes_lists_all_of_them(lacking):
     remark = probes["precursors"]["remark"]
     assert probes["precursors"]["available"] is True
     for hook in all_probes()["precursors"].hooks:
-        assert (f"no tracepoint {hook.event}" in remark) == (hook.name in lacking)
+        assert (hook.event in re.findall(r"\w+", remark)) == (hook.name in lacking)
