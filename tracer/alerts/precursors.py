@@ -28,8 +28,9 @@ def lately(view: View, kind: str, span_ns: int) -> np.ndarray:
     recent = [window.rows for window in windows if window.end_ns >= since_ns and len(window.rows)]
     if not recent:
         return told(view, kind)
-    rows: np.ndarray = np.concatenate(recent)
-    return rows[(rows["time_ns"].astype("i8") >= since_ns) & (rows["kind"] == kind.encode())]
+    rows = np.concatenate(recent)
+    wanted: np.ndarray = rows[(rows["time_ns"].astype("i8") >= since_ns) & (rows["kind"] == kind.encode())]
+    return wanted
 
 
 def name(row: np.void) -> str:
