@@ -24,7 +24,7 @@ GOALS = (
     "What is asked of a run: a precursor is alerted before its panic, by a rule that is meant for it, and the culprit "
     "is named. A soft lockup or RCU stall is alerted in the first quarter of the time. A timer's countdown, as first "
     "told, is right within 20 %; that of a slope, half-way. The receiver reports the silent node, and where nothing "
-    "can be known before, the black box holds all but the last 2 s. “first alert” and “panic” are counted from the fault."
+    "can be known before, the black box holds all but the last 2 s. “first alert” and “panic” count from the fault."
 )
 
 
