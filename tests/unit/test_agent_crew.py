@@ -49,6 +49,7 @@ def board() -> Board:
 @pytest.fixture
 def crew(monkeypatch, board) -> Iterator[Crew]:
     monkeypatch.setattr(module, "serve", _serve)
+    monkeypatch.setattr(module, "rehearse", lambda *given: None)
     monkeypatch.setattr(placing, "housekeeping", lambda: ONLINE)
     nothing: Any = None
     made = Crew(nothing, nothing, board, CPUS)
@@ -150,11 +151,12 @@ def test_one_that_can_not_be_forked_is_said_and_tried_again(crew, monkeypatch):
     time.sleep(0.1)
     crew.received()
 
+    fork = os.fork
+
     def refuse() -> int:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(os, "fork", refuse)
     assert "sentinel 0 can't be forked: Resource temporarily unavailable" in _watch(crew, 6)
-    monkeypatch.undo()
-    monkeypatch.setattr(module, "serve", _serve)
+    monkeypatch.setattr(os, "fork", fork)
     assert "sentinel 0 runs again, on CPU 0" in _watch(crew, 20)

@@ -9,18 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from types import TracebackType
 
 from tracer.agent import keeping, placing
 from tracer.agent.board import Board
 from tracer.agent.crew import Crew
 from tracer.agent.desk import Desk
-from tracer.agent.duty import Duty
+from tracer.agent.duty import Duty, open_stream
 from tracer.agent.lookout import Lookout, settings_now
 from tracer.agent.orders import Orders, check, open_sinks
 from tracer.agent.sentinel import STAGGER_NS
 from tracer.agent.sight import OPEN
-from tracer.agent.streaming import Streaming
 from tracer.agent.symbols import Symbols
 from tracer.alerts.alert import Alert
 from tracer.alerts.engine import Engine, Identity
@@ -31,6 +31,7 @@ from tracer.errors import RecordingError
 from tracer.kernel.clock import Offset, offset_ns
 from tracer.kernel.cpus import OnlineCpus
 from tracer.kernel.job import MOST_SENTINELS
+from tracer.kernel.memlock import give_back_memory
 from tracer.kernel.session import Session
 from tracer.kernel.textfiles import text
 from tracer.window import Window
@@ -121,6 +122,8 @@ class Agent:
             self._note(trouble)
 
     def _attach(self, opened: contextlib.ExitStack, stream: str) -> None:
+        if stream:
+            import_module("tracer.agent.streaming")  # what sentinels need is there before they are forked
         cpus = placing.choose(placing.topology(placing.housekeeping()), MOST_SENTINELS)
         fast = tuple(rule for rule in self.rules if rule.fast)
         self._fast = {rule.name for rule in fast}
@@ -159,7 +162,7 @@ class Agent:
             opened.callback(self.recorder.close)
             for note in self.recorder.notes:
                 self._note(note)
-        self.stream = Streaming(stream, self.identity, self.orders.interval_ns) if stream else None
+        self.stream = open_stream(stream, self.identity, self.orders.interval_ns) if stream else None
         if self.stream:
             self.stream.introduce(header)
             opened.callback(self.stream.close)
@@ -168,6 +171,7 @@ class Agent:
         )  # fmt: skip
         opened.callback(self.desk.close)
         self._hear_ready()
+        give_back_memory()
 
     def _hear_ready(self) -> None:
         until = time.monotonic() + _READY_SECONDS

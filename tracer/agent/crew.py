@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tracer.agent import placing
 from tracer.agent.board import Board
-from tracer.agent.duty import Duty, serve
+from tracer.agent.duty import Duty, rehearse, serve
 from tracer.agent.wire import Wire
 from tracer.alerts.alert import Alert
 from tracer.kernel.memlock import give_back_memory
@@ -54,6 +54,8 @@ class Crew:
         self._duty = duty
         self._board = board
         self.posts = [Post(number, cpu) for number, cpu in enumerate(cpus)]
+        if self.posts:
+            rehearse(session, duty, board)
         gc.collect()
         # What the heap has free would be copied into each; and what there is now will not be looked at again.
         give_back_memory()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
-from tracer.agent.streaming import Streaming
 from tracer.alerts.alert import Alert
 from tracer.sinks import Courier, DirectSink, Sink
+
+if TYPE_CHECKING:
+    from tracer.agent.streaming import Streaming
 
 __all__ = ["Desk"]
 

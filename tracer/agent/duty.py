@@ -9,13 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
 from tracer.agent.sentinel import Sentinel
 from tracer.agent.sight import Sight
-from tracer.agent.streaming import Streaming
 from tracer.agent.warming import warm
 from tracer.agent.wire import Wire
 from tracer.alerts.engine import Engine, Identity
@@ -27,7 +26,10 @@ from tracer.kernel.realtime import real_time
 from tracer.kernel.session import Session
 from tracer.sinks import DirectSink
 
-__all__ = ["Duty", "serve"]
+if TYPE_CHECKING:
+    from tracer.agent.streaming import Streaming
+
+__all__ = ["Duty", "open_stream", "rehearse", "serve"]
 
 #: Without the first, memory would be refused at the limit once it is locked; the second is for the stream's token.
 _KEPT = ("ipc_lock", "dac_read_search")
@@ -50,6 +52,23 @@ class Duty:
     stream: str = ""
     interval_ns: int = 1_000_000_000
     state: Mapping[str, Any] = field(default_factory=dict)
+
+
+def rehearse(session: Session, duty: Duty, board: Board) -> None:
+    """Do once what every sentinel will do, before they are forked: what that brings along, they share."""
+    ring = session.sentinel_ring(0)
+    sight = Sight(session, ring, duty.rules, duty.symbol)
+    warm(
+        replace(duty.identity, boot_id="rehearsal"), (), lambda now_ns: sight.look(now_ns, board.settings()), duty.rules
+    )
+    ring.close()
+
+
+def open_stream(spec: str, identity: Identity, interval_ns: int) -> Streaming:
+    """Return a process's own stream. Imported here, for it brings TLS along; by the agent, before it forks."""
+    from tracer.agent.streaming import Streaming
+
+    return Streaming(spec, identity, interval_ns)
 
 
 def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board, agent: int) -> NoReturn:
@@ -92,13 +111,13 @@ def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) 
     warm(
         replace(identity, boot_id="rehearsal"),
         (*duty.sinks, wire),
-        lambda: sight.look(time.monotonic_ns(), board.settings()),
+        lambda now_ns: sight.look(now_ns, board.settings()),
         duty.rules,
     )
     lacks = [lack for lack in (lock_memory(), real_time()) if lack]
     privilege.keep_only(_KEPT)
     # Its thread has this process's priority: one that waited behind others with the interpreter in hand would stop us.
-    stream = Streaming(duty.stream, identity, duty.interval_ns) if duty.stream else None
+    stream = open_stream(duty.stream, identity, duty.interval_ns) if duty.stream else None
     engine = Engine(duty.rules, identity, shadow=duty.shadow)
     if duty.state:
         engine.restore(duty.state, time.monotonic_ns())

@@ -10,13 +10,16 @@ import gc
 import select
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
 from tracer.agent.sight import Sight
-from tracer.agent.streaming import Streaming
 from tracer.agent.wire import Wire
 from tracer.alerts.engine import Engine
+
+if TYPE_CHECKING:
+    from tracer.agent.streaming import Streaming
 
 __all__ = ["Sentinel"]
 

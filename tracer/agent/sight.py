@@ -62,7 +62,12 @@ class Sight:
         self._symbol = symbol
         wanted = {table for rule in rules for table in (*rule.needs, *rule.wants)}
         seen = {key: found for key, found in tables_seen(session.probes).items() if key in wanted}
-        self._none = {key: _decoded(probe, table, []) for key, (probe, table) in seen.items() if table}
+        self._none = {
+            # Of one event that is none: decoding is warm then.
+            key: _decoded(table, np.zeros(1, layout(probe.name, table.layout)))[:0]
+            for key, (probe, table) in seen.items()
+            if table
+        }
         self._told: dict[_Key, list[tuple[int, np.ndarray]]] = {key: [] for key in self._none}
         asked = {table for rule in rules for table in rule.history}
         self._history: dict[_Key, deque[Window]] = {
@@ -77,7 +82,7 @@ class Sight:
             # What came while this process was held up may be over: who still is in trouble tells again.
             fresh = raw[times + np.uint64(_IN_VIEW_NS) > np.uint64(now_ns)][-_MOST_EVENTS:]
             if (probe.name, table.name) in self._told and len(fresh):
-                told = int(fresh["event"]["time_ns"].max()), _decoded(probe, table, fresh)
+                told = int(fresh["event"]["time_ns"].max()), _decoded(table, fresh)
                 self._told[probe.name, table.name].append(told)
                 if (probe.name, table.name) in self._history:
                     self._history[probe.name, table.name].append(
@@ -101,6 +106,5 @@ class Sight:
         return Window(*key, now_ns - _IN_VIEW_NS, now_ns, rows)
 
 
-def _decoded(probe: Probe, table: Events, raw: np.ndarray | list[bytes]) -> np.ndarray:
-    events = np.zeros(0, layout(probe.name, table.layout)) if isinstance(raw, list) else raw
-    return table.decode(events, _NoNames()) if table.decode else events
+def _decoded(table: Events, raw: np.ndarray) -> np.ndarray:
+    return table.decode(raw, _NoNames()) if table.decode else raw

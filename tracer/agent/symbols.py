@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from tracer.kernel.memlock import give_back_memory
 from tracer.kernel.symbols.kallsyms import KERNEL, UNKNOWN, Kallsyms
 from tracer.kernel.textfiles import text
 
@@ -49,6 +50,7 @@ class Symbols:
         self._unknown = False
         if changed or missing:
             self._kallsyms, self._again_at = Kallsyms.of_running_kernel(), time.monotonic() + _READ_AGAIN_SECONDS
+            give_back_memory()  # 30 MB, which reading takes for a moment
         return changed
 
     def _read_modules(self) -> frozenset[tuple[str, str]]:

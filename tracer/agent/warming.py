@@ -8,6 +8,9 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
@@ -18,28 +21,35 @@ from tracer.sinks import DirectSink
 
 __all__ = ["warm"]
 
-_ROUNDS = 3
-_TABLE = ("cpustall", "open")
+#: How far ahead of now each round looks, in ns: in a minute everything is as stuck as it can be.
+_AHEAD_NS = (0, 60_000_000_000, 120_000_000_000)
 
 
-def warm(identity: Identity, sinks: Sequence[DirectSink], look: Callable[[], View], rules: Sequence[Rule]) -> None:
-    """Look and judge as ever, then tell an alert that isn't one to ``sinks``, which lead nowhere meanwhile.
+def warm(identity: Identity, sinks: Sequence[DirectSink], look: Callable[[int], View], rules: Sequence[Rule]) -> None:
+    """Look ahead to when every CPU will seem stuck, and tell what is seen to ``sinks``, which lead nowhere meanwhile.
 
-    Call it in the process that is to be warm, and before it has descriptors of its own that matter.
+    ``look`` takes the time. Call it in the process that is to be warm, and before it has descriptors of its own that
+    matter.
     """
-    engine = Engine(rules, identity)
+    engine = Engine((*rules, _rule()), identity)
     outbox = Outbox(Board(), sinks)
-    rehearsed = Engine([_rule()], identity)
     with contextlib.ExitStack() as stack:
         for sink in sinks:
             stack.enter_context(_leading_nowhere(sink.fileno()))
-        for _ in range(_ROUNDS):
-            view = look()
-            engine.judge(view)
-            windows = {_TABLE: view.windows[_TABLE]} if _TABLE in view.windows else view.windows
-            for alert in rehearsed.judge(View(view.now_ns, windows, view.settings, symbol=view.symbol)):
+        for ahead_ns in _AHEAD_NS:
+            view = _eventful(look(time.monotonic_ns() + ahead_ns))
+            for alert in engine.judge(view):
                 outbox.put(alert, view.now_ns)
-            outbox.send(time.monotonic_ns())
+            outbox.send(view.now_ns)
+
+
+def _eventful(view: View) -> View:
+    """Return the view with one row, of zeros, in every table that has none."""
+    windows = {
+        table: window if len(window.rows) else replace(window, rows=np.zeros(1, window.rows.dtype))
+        for table, window in view.windows.items()
+    }
+    return replace(view, windows=windows)
 
 
 def _rule() -> Rule:
