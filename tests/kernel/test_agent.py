@@ -323,6 +323,26 @@ def test_what_it_takes(tmp_path, capsys):
     assert percent[agent] <= 5 * CPU_PERCENT
 
 
+def test_systemd_hears_that_it_is_ready_alive_and_ending(tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(15)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        # However long the interval is: the watchdog's is not the agent's.
+        with Watching(tmp_path, "--interval", "5s") as watching:
+            said = [manager.recv(200)]
+            began = time.monotonic()
+            said += [manager.recv(200) for _ in range(3)]
+            assert time.monotonic() - began < 4.5
+            watching.process.terminate()
+            watching.process.wait(10)
+            manager.settimeout(0)
+            while said[-1] != b"STOPPING=1":
+                said.append(manager.recv(200))
+    assert said[0].startswith(b"READY=1\nSTATUS=") and b"2 sentinels" in said[0]
+    assert set(said[1:-1]) == {b"WATCHDOG=1"}
+
+
 def test_bad_orders_fail_in_one_line(tmp_path):
     assert_fails(foreshock("agent", "--shadow", "nope"), 2, "nope")
     assert_fails(foreshock("agent", "--sink", "nope"), 2, "nope")

@@ -16,6 +16,8 @@ __all__ = ["Keeper", "load", "prepare"]
 
 _MOST_BYTES = 4 << 20
 _VERSION = 1
+#: While something fires, the state is another one every second; the disk is spared.
+_PAUSE_SECONDS = 5.0
 _OTHER = "--state FILE, in a folder that may be written to"
 
 
@@ -85,6 +87,8 @@ class Keeper:
             if state is None:
                 return
             self._write(json.dumps({"version": _VERSION, **state}))
+            with self._change:
+                self._change.wait_for(lambda: self._closing, _PAUSE_SECONDS)
 
     def _write(self, text: str) -> None:
         if text == self._kept:
