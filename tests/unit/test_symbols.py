@@ -58,6 +58,17 @@ def test_kernel_addresses_of_nothing():
     assert resolve(Kallsyms(KALLSYMS), 0, 0xFFFFFFFF80FFFFFF, 0xFFFFFFFFA0000000) == [UNKNOWN] * 3
 
 
+def test_code_of_a_module_loaded_later_is_not_the_one_before_it():
+    modules = b"some_module 4096 0 - Live 0xffffffffc0000000 (OE)\nother 16384 1 some_module, Live 0xffffffffb0000000\n"
+    symbols = Kallsyms(KALLSYMS, modules)
+    assert resolve(symbols, 0xFFFFFFFFC0000FFF, 0xFFFFFFFFC0001000) == [(b"[some_module]", b"of_module"), UNKNOWN]
+
+
+def test_a_modules_initialisation_is_its_own():
+    symbols = Kallsyms(KALLSYMS, b"some_module 4096 0 - Coming 0xffffffffb0000000\n")
+    assert resolve(symbols, 0xFFFFFFFFC0000010) == [(b"[some_module]", b"of_module")]
+
+
 @pytest.mark.parametrize("text", [b"", b"0000000000000000 T _text\n0000000000000000 t other\n", b"garbage\n\n"])
 def test_hidden_kernel_addresses_are_told(text):
     symbols = Kallsyms(text)

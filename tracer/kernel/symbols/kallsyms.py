@@ -5,6 +5,7 @@ Sorted addresses, and all names in one block of bytes: 120,000 symbols take 6 MB
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,18 +32,17 @@ class Kallsyms:
     """Symbols of one moment; modules and BPF programs loaded later aren't in it.
 
     ``hidden`` says that the kernel shows no addresses (kernel.kptr_restrict), so that nothing is found.
+    ``modules`` is /proc/modules as it is: what lies behind a module is another's, loaded later.
     """
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, modules: bytes = b"") -> None:
         self._addresses, self._starts, self._names, self.hidden = _parse(text)
+        self._ends = _module_ends(modules)
 
     @classmethod
-    def of_running_kernel(cls, path: Path = Path("/proc/kallsyms")) -> Kallsyms:
-        """Read the file; takes about 0.1 s. Without permission the symbols are hidden."""
-        try:
-            return cls(path.read_bytes())
-        except OSError:
-            return cls(b"")
+    def of_running_kernel(cls, path: Path = Path("/proc/kallsyms"), modules: Path = Path("/proc/modules")) -> Kallsyms:
+        """Read the files; takes about 0.1 s. Without permission the symbols are hidden."""
+        return cls(_read(path), _read(modules))
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -62,7 +62,23 @@ class Kallsyms:
             return UNKNOWN
         start = int(self._starts[place])
         name, _, module = self._names[start : self._names.index(b"\n", start)].partition(b"\t")
+        # A module's initialisation lies elsewhere, and may run right now.
+        if module and int(self._addresses[place]) < self._ends.get(module, 0) <= address:
+            return UNKNOWN
         return module or KERNEL, name
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _module_ends(modules: bytes) -> Mapping[bytes, int]:
+    """Return where each module ends, by its name as kallsyms has it. Source: proc_modules(5): size and address."""
+    lines = [line.split() for line in modules.splitlines()]
+    return {b"[%s]" % line[0]: int(line[1]) + int(line[5], 16) for line in lines if len(line) > 5}
 
 
 def _parse(text: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], bytes, bool]:
