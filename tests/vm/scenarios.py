@@ -147,7 +147,7 @@ _ALL = (
         commands=f"insmod $FAULTS/lab_nic.ko fault=overrate limit_pps=1000 strain_s=15; {_NIC_UP}; {_TRAFFIC} 300 2000",
         panic="Fatal exception in interrupt",
         rules=("napi-full-budget", "softirq-unserved", "soft-lockup"),
-        culprit="lab_nic_poll",
+        culprit="lab0",
         bound_s=90,
         why="The kernel has no budget for this: `no countdown`.",
     ),
