@@ -129,10 +129,10 @@ class Agent:
         self._fast = {rule.name for rule in fast}
 
         def attached(session: Session) -> None:
-            self._symbols = Symbols()
+            self.symbols = Symbols()
             self._board.put_settings(settings_now())
             duty = Duty(
-                self.identity, fast, self._symbols.symbol, frozenset(self.orders.shadow), tuple(self.direct),
+                self.identity, fast, self.symbols.symbol, frozenset(self.orders.shadow), tuple(self.direct),
                 stream, self.orders.interval_ns, self._engine.state(),
             )  # fmt: skip
             self.crew = Crew(session, duty, self._board, cpus)
@@ -145,7 +145,7 @@ class Agent:
         opened.callback(self.trace.close)
         # Before the programs: without them every CPU would look stuck.
         opened.callback(self.crew.close)
-        self._lookout = Lookout(self.rules, self.orders.interval_ns, self._symbols.symbol)
+        self._lookout = Lookout(self.rules, self.orders.interval_ns, self.symbols.symbol)
 
     def _open(self, opened: contextlib.ExitStack, stream: str) -> None:
         """Open what may have threads or processes: after the sentinels."""
@@ -214,7 +214,7 @@ class Agent:
             self._note(note)
 
     def _interval(self) -> View:
-        if self._symbols.refresh():
+        if self.symbols.refresh():
             self.crew.renew()
         windows = self.trace.collect()
         view = self._lookout.view(windows)

@@ -63,9 +63,14 @@ class Crew:
         for post in self.posts:
             self._fork(post)
 
-    def descriptors(self) -> dict[int, Post]:
+    def descriptors(self) -> list[int]:
         """Return what becomes readable when a sentinel has told something, or died."""
-        return {post.wire.fileno(): post for post in self.posts if post.wire}
+        return [post.wire.fileno() for post in self.posts if post.wire]
+
+    @property
+    def dropped(self) -> int:
+        """Messages that sentinels gave up, since no sink took them."""
+        return int(self._board.sentinels["dropped"].sum())
 
     def received(self) -> tuple[list[Alert], list[str]]:
         """Return the alerts that sentinels told since the last call, and what there is to say of themselves."""

@@ -66,6 +66,8 @@ def _facts(agent: Agent, view: View) -> Iterator[tuple[str, str]]:
         yield "sentinels", line
     for line in detector_lines(view):
         yield "kernel", line
+    if agent.symbols.hidden:
+        yield "kernel", "shows no addresses (kernel.kptr_restrict): alerts name no functions"
     yield "alerts to", ", ".join(sink.name for sink in (*agent.direct, *agent.slow))
     if agent.stream:
         yield "", agent.stream.name
@@ -79,6 +81,6 @@ def _quiet(agent: Agent, missed: int) -> str:
         f"{len(agent.firing)} firing",
         f"{ready} of {len(agent.crew.posts)} sentinels at their posts",
         f"{missed} lost",
-        f"{agent.desk.dropped} not delivered",
+        f"{agent.desk.dropped + agent.crew.dropped} not delivered",
     ]
     return f"{units.moment(time.time_ns())}  all quiet: {', '.join(parts)}"

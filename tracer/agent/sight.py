@@ -16,7 +16,7 @@ from tracer.layouts import layout
 from tracer.probe import Events, Probe
 from tracer.window import Window
 
-__all__ = ["OPEN", "Sight", "tables_seen"]
+__all__ = ["OPEN", "Sight"]
 
 _Key = tuple[str, str]
 _Symbol = Callable[[int], tuple[str, str]]
@@ -41,7 +41,7 @@ class _NoNames:
         return b""
 
 
-def tables_seen(probes: Iterable[Probe]) -> dict[_Key, tuple[Probe, Events | None]]:
+def _tables_seen(probes: Iterable[Probe]) -> dict[_Key, tuple[Probe, Events | None]]:
     """Return the tables that a sentinel has of ``probes``: events (as far as told to it), and what is open."""
     seen: dict[_Key, tuple[Probe, Events | None]] = {}
     for probe in probes:
@@ -61,7 +61,7 @@ class Sight:
         self._ring = ring
         self._symbol = symbol
         wanted = {table for rule in rules for table in (*rule.needs, *rule.wants)}
-        seen = {key: found for key, found in tables_seen(session.probes).items() if key in wanted}
+        seen = {key: found for key, found in _tables_seen(session.probes).items() if key in wanted}
         self._none = {
             # Of one event that is none: decoding is warm then.
             key: _decoded(table, np.zeros(1, layout(probe.name, table.layout)))[:0]

@@ -50,21 +50,14 @@ class Loaded:
     def close(self) -> None:
         """Detach and free everything that is still held here."""
         self.settle()
-        self.leave()
-        for descriptor in self.maps.values():
+        for descriptor in (*self.links, *self.programs.values(), *self.maps.values()):
             os.close(descriptor)
-        self.maps = {}
+        self.links, self.programs, self.maps = [], {}, {}
 
     def settle(self) -> None:
         """Wait for the loader's end."""
         if self.ending:
             self.ending.join()
-
-    def leave(self) -> None:
-        """Close the programs' descriptors: they are detached when nobody else has them."""
-        for descriptor in (*self.links, *self.programs.values()):
-            os.close(descriptor)
-        self.links, self.programs = [], {}
 
 
 def run_loader(

@@ -75,13 +75,6 @@ class Session:
         """Wait until the loader is gone, and with it the thread that waits for it: fork no earlier."""
         self._loaded.settle()
 
-    def leave_programs(self) -> None:
-        """Let go of the programs, in a forked process: they have to end with the one that attached them.
-
-        The maps stay readable.
-        """
-        self._loaded.leave()
-
     def costs(self) -> dict[str, tuple[int, int, int]]:
         """Return ``(run_time_ns, run_count, recursion_misses)`` per program since load; see ``syscalls``."""
         return {name: syscalls.program_costs(program) for name, program in self._loaded.programs.items()}
