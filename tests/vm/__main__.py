@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from tests.bench.machine import describe
@@ -28,6 +29,8 @@ def main() -> int:
     if os.geteuid() != 0:
         _say("lab: not root")
         return 2
+    # A guest must not outlive the lab.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     runs, facts = [], describe()
     try:
         kernel = fetch(options.suite)

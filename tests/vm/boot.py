@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,15 @@ __all__ = ["HOST", "Guest"]
 
 #: This machine, as seen from the guest.
 HOST = "10.0.2.2"
+
+_PATH = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+_NEEDED = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "modprobe": "kmod",
+    "udevadm": "udev",
+    "timeout": "coreutils",
+}
 
 #: Panic means the end. The emulated TSC is steady, and the kernel's other choice, the HPET, costs so much per reading
 #: that a guest with any tracer in it gets nothing else done.
@@ -63,51 +71,41 @@ class Guest:
         devices = ["-netdev user,id=lab", "-device virtio-net-pci,netdev=lab"]
         if disk:
             devices += [f"-drive if=none,id=disk,format=raw,file={disk}", "-device virtio-blk-pci,drive=disk"]
-        vng = Path(sys.executable).parent / "vng"
-        if not vng.exists():
-            raise Missing(f"{vng} is needed to boot the lab's guests: install virtme-ng.")
-        for command, package in (("qemu-system-x86_64", "qemu-system-x86"), ("modprobe", "kmod"), ("udevadm", "udev")):
-            if not shutil.which(command, path=_PATH):
-                raise Missing(f"{command} is needed to boot the lab's guests: install {package}.")
+        vng = _vng()
         # KVM is not used even where it is there, so that every machine's lab is the same.
-        command = [str(vng), "--disable-kvm", "--force-9p", "--run", str(kernel.image)]
-        command += ["--cpus", str(cpus), "--memory", memory, "-v", "--cwd", str(folder), "--exec", f"bash {file}"]
+        command = [vng, "--disable-kvm", "--force-9p", "--run", str(kernel.image), "--cpus", str(cpus)]
+        command += ["--memory", memory, "-v", "--cwd", str(folder), "--exec", f"bash {file}"]
         command += [f"--append={argument}" for argument in (*_CMDLINE, *append)]
         command += [f"--qemu-opts={device}" for device in devices]
         self._process = subprocess.Popen(
-            command,
+            # The limit is another process's, so that it holds even if this one is killed.
+            ["timeout", "--signal=KILL", str(limit_s), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PATH": f"{vng.parent}:{_PATH}"},
+            env={**os.environ, "PATH": f"{Path(vng).parent}:{_PATH}"},
             start_new_session=True,
         )
         assert self._process.stdout and self._process.stderr
         self.output, self.console = self._process.stdout, self._process.stderr
-        self.over_time = False
-        self._limit = threading.Timer(limit_s, self._end)
-        self._limit.daemon = True
-        self._limit.start()
 
     def wait(self) -> None:
-        """Wait for its end, which comes at the time limit at the latest; then ``over_time`` is set."""
+        """Wait for its end, which comes at the time limit at the latest."""
         self._process.wait()
-        self._limit.cancel()
 
     def close(self) -> None:
-        """End it now, with everything that belongs to it."""
-        self._limit.cancel()
-        self._kill()
-        self._process.wait()
-
-    def _end(self) -> None:
-        self.over_time = True
-        self._kill()
-
-    def _kill(self) -> None:
-        # vng, the shell between, and QEMU: the session that was started for them.
+        """End it now, with everything that belongs to it: vng, the shells between, and QEMU are one session."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
-_PATH = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+def _vng() -> str:
+    """Return the path of vng. Raises Missing where it, or what it needs, is not installed."""
+    for command, package in _NEEDED.items():
+        if not shutil.which(command, path=_PATH):
+            raise Missing(f"{command} is needed to boot the lab's guests: install {package}.")
+    vng = Path(sys.executable).parent / "vng"
+    if not vng.exists():
+        raise Missing(f"{vng} is needed to boot the lab's guests: install virtme-ng with pip.")
+    return str(vng)
