@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from tracer.kernel import readers
 from tracer.kernel.job import Options, event_kinds, job, map_shapes, ordered
 from tracer.layouts import bpf_folder, constants, layout, layouts
 from tracer.probe import Events, Loss, Member, Probe, Table
@@ -89,11 +91,14 @@ def test_every_hook_has_its_handler_and_every_handler_its_hook(probe: Probe) -> 
 
 
 @probes_in_kernel
-def test_what_is_declared_is_used_in_c(probe: Probe) -> None:
+def test_what_is_declared_is_used(probe: Probe) -> None:
     source = own_text(probe)
     events = [table.macro for table in probe.tables if isinstance(table, Events)]
-    for macro in (*probe.settings, *(member.macro for member in probe.members), *events):
+    for macro in (*(member.macro for member in probe.members), *events):
         assert re.search(rf"\b{macro}\b", source), f"{macro} is not used"
+    reader = Path(readers.__path__[0], f"{probe.reader}.py").read_text() if probe.reader else ""
+    for setting in probe.settings:
+        assert re.search(rf"\b{setting}\b", source + reader), f"{setting} is not used"
     for _, name in probe.enums:
         assert re.search(rf"\b{name.upper()}\b", source), f"{name} is not used"
 
