@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel memory that is never given back, at a set rate.
+ * Kernel memory that is never given back, at a set rate, taken as a driver takes it that receives: without waiting.
  *
  *   insmod lab_leak.ko what=slab mb_per_s=40
  */
@@ -13,6 +13,7 @@
 
 #define OBJECT_BYTES 1024
 #define STEPS_PER_S 20
+#define LEAK_FLAGS (GFP_ATOMIC | __GFP_NOWARN)
 
 static char *what = "slab";
 module_param(what, charp, 0444);
@@ -31,19 +32,19 @@ static void make_object(void *object)
 
 static size_t leak_slab_object(void)
 {
-	return kmem_cache_alloc(cache, GFP_KERNEL) ? OBJECT_BYTES : 0;
+	return kmem_cache_alloc(cache, LEAK_FLAGS) ? OBJECT_BYTES : 0;
 }
 
 static size_t leak_skb(void)
 {
-	struct sk_buff *skb = alloc_skb(OBJECT_BYTES, GFP_KERNEL);
+	struct sk_buff *skb = alloc_skb(OBJECT_BYTES, LEAK_FLAGS);
 
 	return skb ? skb->truesize : 0;
 }
 
 static size_t leak_page(void)
 {
-	return alloc_page(GFP_KERNEL) ? PAGE_SIZE : 0;
+	return alloc_page(LEAK_FLAGS) ? PAGE_SIZE : 0;
 }
 
 static int leak(void *function)
