@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ _EFFORT = {
     b"pswpout": "swapped_out",
     b"oom_kill": "oom_kills",
 }
+# A dozen of two hundred lines.
+_EFFORT_LINES = re.compile(rb"^(%b|allocstall_\w+) (\d+)$" % b"|".join(_EFFORT), re.M)
 #: A read costs about 0.1 ms: no more than so many, however short the intervals.
 _LEAST_NS = 250_000_000
 GROWER = np.dtype([("kind", "S8"), ("name", "S192"), ("bytes", "u8"), ("grown", "u8"), ("over_ns", "u8")])
@@ -132,12 +135,9 @@ def _info(content: bytes) -> dict[str, int]:
 
 def _effort(content: bytes) -> dict[str, int]:
     effort: dict[str, int] = {}
-    for line in content.splitlines():
-        name, _, amount = line.partition(b" ")
-        if name.startswith(b"allocstall_"):
-            effort["allocation_stalls"] = effort.get("allocation_stalls", 0) + int(amount)
-        elif column := _EFFORT.get(name):
-            effort[column] = int(amount)
+    for name, amount in _EFFORT_LINES.findall(content):
+        column = _EFFORT.get(name, "allocation_stalls")
+        effort[column] = effort.get(column, 0) + int(amount)
     return effort
 
 
