@@ -137,12 +137,13 @@ class Run:
 
     @property
     def silent_s(self) -> float | None:
-        """From the panic to the dead-man rule's word."""
-        if not self.panic:
+        """From the panic to the dead-man rule's word; negative where the dying node fell silent before."""
+        if not self.panic or not self.fault:
             return None
-        said = (line.at_ns for line, alert in self._alerts() if alert["rule"] == _SILENT and line.at_ns > self._end_ns)
-        at_ns = next(said, None)
-        return None if at_ns is None else (at_ns - self.panic.at_ns) / 1e9
+        for line, alert in self._alerts():
+            if alert["rule"] == _SILENT and alert["state"] == "firing" and line.at_ns > self.fault.at_ns:
+                return (line.at_ns - self.panic.at_ns) / 1e9
+        return None
 
     @property
     def box_s(self) -> float | None:
