@@ -38,13 +38,12 @@ def main() -> int:
             _say(f"lab: {name}: {SCENARIOS[name].fault}")
             runs.append(run(SCENARIOS[name], kernel))
             _say(f"lab: {name}: {'; '.join(runs[-1].misses()) or 'every goal met'}")
+            if options.write or not options.scenarios:
+                PAGE.write_text(page(runs, facts))
     except Missing as missing:
         _say(f"lab: {missing}")
         return 2
     print(results(runs))
-    if options.write or not options.scenarios:
-        PAGE.write_text(page(runs, facts))
-        _say(f"lab: {PAGE}")
     return int(any(list(one.misses()) for one in runs))
 
 

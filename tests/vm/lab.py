@@ -23,7 +23,7 @@ __all__ = ["run"]
 #: From nothing to the fault. An emulated machine on a busy host is slow.
 _BOOT_S = 240
 #: What the agent may need before the fault, once it says that it watches: names of kernel code, histories.
-_SETTLE_S = 10
+_SETTLE_S = 6
 #: The dead-man rule speaks after three intervals.
 _SILENCE_S = 6
 _DISK_BYTES = 160 << 20
@@ -73,6 +73,10 @@ def _script(scenario: Scenario, kernel: Kernel, port: int) -> str:
     )
     return f"""
 FAULTS={kernel.faults()} LAB={Path(__file__).parent} PYTHON={sys.executable}
+card=$(basename $(readlink -f /sys/class/net/$nic/device))
+for irq in $(sed -n "s/^ *\\([0-9]*\\):.* $card-.*/\\1/p" /proc/interrupts); do
+	echo {scenario.network_cpu} >/proc/irq/$irq/smp_affinity_list
+done
 mkdir /run/lab && mount /dev/vda /run/lab
 {chr(10).join(settings)}
 cd {CHECKOUT}
