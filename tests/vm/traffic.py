@@ -16,7 +16,7 @@ def main() -> None:
     began = due = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
         # Enough for every ring: it is the card that stops the traffic, not the socket.
-        sender.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_SNDBUFFORCE
+        sender.setsockopt(socket.SOL_SOCKET, 32, 8 << 20)  # SO_SNDBUFFORCE
         while True:
             rate = first if due - began < _FIRST_S else then
             for _ in range(int(rate * _SLICE_S)):
