@@ -100,3 +100,6 @@ def test_runs_as_a_bare_wheel(installed: Path, checkout: Path, tmp_path: Path):
     assert int(slots) == 298
     for sample in sorted(checkout.glob("tracer/sample/*.fsk")):
         assert run(foreshock, "summary", sample, cwd=tmp_path)
+        assert run(foreshock, "top", "--once", sample, cwd=tmp_path)
+        # Whole, it is no black box of a node that died; it is read as one all the same.
+        assert run(foreshock, "postmortem", sample, cwd=tmp_path)
