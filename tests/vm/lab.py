@@ -36,7 +36,7 @@ def run(scenario: Scenario, kernel: Kernel) -> Run:
     logs.mkdir(exist_ok=True)
     # Below the cache: in the guest, /tmp and /var are others.
     with tempfile.TemporaryDirectory(prefix="run-", dir=cache()) as name, ExitStack() as stack:
-        folder, notes = Path(name), Notes()
+        folder, notes = Path(name), Notes(logs / f"{scenario.name}.log")
         disk = _disk(folder)
         port = stack.enter_context(fleet(notes))
         script = _script(scenario, kernel, port)
@@ -49,7 +49,6 @@ def run(scenario: Scenario, kernel: Kernel) -> Run:
         time.sleep(_SILENCE_S if scenario.panic else 0)
         stack.close()
         notes.finish()
-        notes.write(logs / f"{scenario.name}.log")
         return Run(scenario, kernel.release, tuple(notes.lines), _postmortem(disk, folder))
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -31,36 +31,41 @@ class Line:
     text: str
 
 
-@dataclass
 class Notes:
-    """Lines of all channels, as they came; ``follow`` starts to note one more."""
+    """Lines of all channels, as they came, also kept in ``file`` with the seconds since the first."""
 
-    lines: list[Line] = field(default_factory=list)
-    _readers: list[threading.Thread] = field(default_factory=list)
+    def __init__(self, file: Path) -> None:
+        self.lines: list[Line] = []
+        self._file = file.open("w")
+        self._lock = threading.Lock()
+        self._readers: list[threading.Thread] = []
 
     def follow(self, channel: str, stream: IO[bytes]) -> None:
+        """Note the lines of one more channel, until its end."""
+
         def read() -> None:
             for line in stream:
-                # A list's append is atomic.
-                self.lines.append(Line(time.monotonic_ns(), channel, line.decode(errors="replace").rstrip()))
+                self._note(Line(time.monotonic_ns(), channel, line.decode(errors="replace").rstrip()))
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         self._readers.append(reader)
 
     def of(self, channel: str) -> list[Line]:
+        """Return the lines of one channel so far."""
         return [line for line in self.lines if line.channel == channel]
 
     def finish(self) -> None:
         """Wait until all channels are at their end."""
         for reader in self._readers:
             reader.join()
+        self._file.close()
 
-    def write(self, file: Path) -> None:
-        """Keep the lines for who wants to know, with seconds since the first."""
-        first = self.lines[0].at_ns if self.lines else 0
-        texts = (f"{(line.at_ns - first) / 1e9:9.3f} {line.channel:7} {line.text}\n" for line in self.lines)
-        file.write_text("".join(texts))
+    def _note(self, line: Line) -> None:
+        with self._lock:
+            self.lines.append(line)
+            seconds = (line.at_ns - self.lines[0].at_ns) / 1e9
+            print(f"{seconds:9.3f} {line.channel:7} {line.text}", file=self._file, flush=True)
 
 
 @contextmanager
