@@ -78,6 +78,7 @@ for irq in $(sed -n "s/^ *\\([0-9]*\\):.* $card-.*/\\1/p" /proc/interrupts); do
 done
 mkdir /run/lab && mount /dev/vda /run/lab
 {chr(10).join(settings)}
+{scenario.before}
 cd {CHECKOUT}
 {agent} >/run/agent.log 2>&1 &
 agent=$!

@@ -16,6 +16,7 @@ class Scenario:
         name: for the command line and the table.
         fault: a sentence on what goes wrong.
         commands: shell, in the guest; ``$FAULTS`` is the folder of the fault modules.
+        before: the same, before the agent starts, as drivers are there before something goes wrong in them.
         panic: what the panic line says; "" where this kernel can't panic over it, and ``why`` says why.
         rules: the alerts that count, by rule; none: there is nothing to be seen before.
         culprit: has to be in the culprit's stack, module or task, or in the sentence.
@@ -32,6 +33,7 @@ class Scenario:
     fault: str
     commands: str
     panic: str
+    before: str = ""
     rules: tuple[str, ...] = ()
     culprit: str = ""
     countdown: str = ""
@@ -56,14 +58,19 @@ _NIC_UP = (
 _TRAFFIC = "$PYTHON $LAB/traffic.py 192.0.2.2"
 
 
-def _spin(how: str, cpu: int = 1, seconds: int = 0) -> str:
-    return f"insmod $FAULTS/lab_spin.ko how={how} cpu={cpu} seconds={seconds}"
+def _spin(how: str) -> str:
+    return f"echo {how} >/sys/module/lab_spin/parameters/start"
+
+
+def _spinner(cpu: int = 1, seconds: int = 0) -> str:
+    return f"insmod $FAULTS/lab_spin.ko cpu={cpu} seconds={seconds}"
 
 
 _ALL = (
     Scenario(
         name="softirq-lockup",
         fault="A timer callback on CPU 1 does not end.",
+        before=_spinner(),
         commands=_spin("softirq"),
         panic=_LOCKUP_PANIC,
         rules=_STALLED,
@@ -77,7 +84,8 @@ _ALL = (
     Scenario(
         name="softirq-lockup-cpu0",
         fault="The same on CPU 0: each CPU in turn is the one that dies.",
-        commands=_spin("softirq", cpu=0),
+        before=_spinner(cpu=0),
+        commands=_spin("softirq"),
         panic=_LOCKUP_PANIC,
         rules=_STALLED,
         culprit="spin_in_softirq",
@@ -89,6 +97,7 @@ _ALL = (
     Scenario(
         name="network-lockup",
         fault="The same on CPU 1, which is the one that has the network's interrupts.",
+        before=_spinner(),
         commands=_spin("softirq"),
         panic=_LOCKUP_PANIC,
         rules=_STALLED,
@@ -103,6 +112,7 @@ _ALL = (
     Scenario(
         name="task-lockup",
         fault="A kernel thread on CPU 1 turns preemption off and spins.",
+        before=_spinner(),
         commands=_spin("preempt"),
         panic=_LOCKUP_PANIC,
         rules=_STALLED,
@@ -127,6 +137,7 @@ _ALL = (
     Scenario(
         name="rcu-stall",
         fault="A kernel thread on CPU 1 spins with preemption off, and only RCU may panic.",
+        before=_spinner(),
         commands=_spin("preempt"),
         panic="RCU Stall",
         rules=("rcu-stall",),
@@ -162,7 +173,8 @@ _ALL = (
         name="nic-overrate",
         fault="A network card past its packet rate: completions go bad, polls take their whole budget, and 15 s later "
         "one names a packet that is not there.",
-        commands=f"insmod $FAULTS/lab_nic.ko fault=overrate limit_pps=1000 strain_s=15; {_NIC_UP}; {_TRAFFIC} 300 2000",
+        before=f"insmod $FAULTS/lab_nic.ko fault=overrate limit_pps=1000 strain_s=15; {_NIC_UP}",
+        commands=f"{_TRAFFIC} 300 2000",
         panic="Fatal exception in interrupt",
         rules=("napi-full-budget", "softirq-unserved", "soft-lockup"),
         culprit="lab0",
@@ -173,7 +185,8 @@ _ALL = (
         name="nic-tx-stall",
         fault="A card completes nothing any more; its driver resets it at each timeout, and waits for the third reset "
         "with preemption off.",
-        commands=f"insmod $FAULTS/lab_nic.ko fault=tx-stall resets=3; {_NIC_UP}; {_TRAFFIC} 300 300",
+        before=f"insmod $FAULTS/lab_nic.ko fault=tx-stall resets=3; {_NIC_UP}",
+        commands=f"{_TRAFFIC} 300 300",
         panic=_LOCKUP_PANIC,
         rules=("tx-timeout", "soft-lockup"),
         culprit="wait_for_reset_bit",
@@ -193,7 +206,8 @@ _ALL = (
     Scenario(
         name="workqueue-stall",
         fault="A work item on CPU 1 does not end, and others of that CPU wait behind it.",
-        commands=_spin("work", seconds=40),
+        before=_spinner(seconds=40),
+        commands=_spin("work"),
         panic="",
         rules=("workqueue-stall", "long-work"),
         culprit="spin_in_work",
@@ -203,7 +217,8 @@ _ALL = (
     Scenario(
         name="hard-lockup",
         fault="A kernel thread on CPU 1 spins with interrupts off.",
-        commands=_spin("irqs", seconds=20),
+        before=_spinner(seconds=20),
+        commands=_spin("irqs"),
         panic="",
         rules=("hard-lockup",),
         culprit="lab_spin",

@@ -3,7 +3,10 @@
  * Code that does not let go of a CPU, in every way there is. Each way has a function of its own, whose name an alert
  * about it has to have.
  *
- *   insmod lab_spin.ko how=softirq cpu=1 seconds=0
+ *   insmod lab_spin.ko cpu=1 seconds=0
+ *   echo softirq >/sys/module/lab_spin/parameters/start
+ *
+ * softirq, preempt (a kernel thread, preemption off), irqs (interrupts off), work, or rcu (in a read-side section).
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
@@ -14,12 +17,6 @@
 #include <linux/sched.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
-
-static char *how = "softirq";
-module_param(how, charp, 0444);
-MODULE_PARM_DESC(
-	how,
-	"softirq, preempt (kernel thread, preemption off), irqs (interrupts off), work or rcu (in a read-side section)");
 
 static int cpu = 1;
 module_param(cpu, int, 0444);
@@ -106,27 +103,34 @@ static int spin_in_thread(int (*function)(void *))
 	return 0;
 }
 
-static int __init lab_spin_init(void)
+static int start(const char *how, const struct kernel_param *param)
 {
 	if (cpu < 0 || cpu >= nr_cpu_ids || !cpu_online(cpu))
 		return -EINVAL;
-	if (!strcmp(how, "softirq")) {
+	if (sysfs_streq(how, "softirq")) {
 		softirq_timer.expires = jiffies + 1;
 		add_timer_on(&softirq_timer, cpu);
 		return 0;
 	}
-	if (!strcmp(how, "preempt"))
+	if (sysfs_streq(how, "preempt"))
 		return spin_in_thread(spin_with_preemption_off);
-	if (!strcmp(how, "irqs"))
+	if (sysfs_streq(how, "irqs"))
 		return spin_in_thread(spin_with_interrupts_off);
-	if (!strcmp(how, "rcu"))
+	if (sysfs_streq(how, "rcu"))
 		return spin_in_thread(spin_in_read_side_section);
-	if (!strcmp(how, "work")) {
+	if (sysfs_streq(how, "work")) {
 		queue_work_on(cpu, system_wq, &spinning_work);
 		queue_work_on(cpu, system_wq, &starving_work);
 		return 0;
 	}
 	return -EINVAL;
+}
+static const struct kernel_param_ops start_ops = {.set = start};
+module_param_cb(start, &start_ops, NULL, 0200);
+
+static int __init lab_spin_init(void)
+{
+	return 0;
 }
 module_init(lab_spin_init);
 
