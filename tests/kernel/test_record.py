@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock, leftovers
 
+from tracer.errors import OutputError
 from tracer.probes import all_probes
 from tracer.recording import Recording, read_recording
 
@@ -196,8 +197,28 @@ def test_notes_that_nobody_reads_do_not_cost_the_recording(start: Start, path: P
 def test_without_any_terminal_or_stream(path: Path) -> None:
     closed = ("setsid", "-w", "sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
     done = foreshock("record", "--for", "300ms", "--probes", "runqueue", "-o", str(path), before=closed)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (OutputError.exit_code, "", "")
     assert_whole(read_recording(path))
+    path.unlink()
+    done = foreshock("record", "--quiet", "--for", "300ms", "--probes", "runqueue", "-o", str(path), before=closed)
+    assert done.returncode == 0, "who wants no summary needs no output"
+
+
+def test_a_summary_that_can_not_be_written_is_an_error_and_the_recording_is_kept(path: Path) -> None:
+    closed = ("sh", "-c", 'exec "$@" >&-', "sh")
+    done = foreshock("record", "--for", "300ms", "--probes", "runqueue", "-o", str(path), before=closed)
+    assert done.returncode == OutputError.exit_code
+    assert done.stderr.splitlines()[0] == "foreshock: error: can't write the output: standard output is closed"
+    assert f"the recording is kept: {path}" in done.stderr
+    assert_whole(read_recording(path))
+
+
+def test_reasons_are_told_once_and_cpus_that_there_are_none_of_are_named(path: Path) -> None:
+    done = foreshock("record", "--for", "300ms", "--pid", str(os.getpid()), "--cpus", "0-4095", "-o", str(path))
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2 and " online; only " in notes[0]
+    assert "cpustall, " in notes[1] and "left out: can't be limited to a process" in notes[1]
+    assert read_recording(path).header["filters"]["cpus"] != "0-4095"
 
 
 def test_on_a_terminal_it_shows_progress_and_one_that_is_closed_ends_it_well(start: Start, path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import tracer.commands
 from tracer.commands import GROUPS, main, verbs
+from tracer.commands._options import DURATION
 from tracer.commands._progress import Progress
 from tracer.errors import NotAllowedError, RecordingError, UnavailableError
 from tracer.kernel.interpreter import find_interpreter
@@ -147,11 +148,32 @@ def test_a_chosen_python_that_is_none_is_named(program, monkeypatch):
     [
         (["--cpus", ""], "the list is empty"),
         (["--cpus", " "], "the list is empty"),
+        (["--for", "30m1h"], "no duration"),
+        (["--for", ""], "no duration"),
         (["--for", "1ms"], "too short: 10ms"),
     ],
 )
 def test_values_that_mean_nothing_are_refused(arguments, said, capsys):
     assert run("record", *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_durations_add_up():
+    assert DURATION.convert("1h30m", None, None) == 5400 * 10**9
+    assert DURATION.convert("1.5s20ms", None, None) == 1520 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["demo", "--replay", "-o", "x.fsk"], "-o would do nothing with --replay"),
+        (["top", "x.fsk", "--once", "--probes", "napi", "--pid", "7"], "--probes, --pid would do nothing with a rec"),
+        (["bundle", "--verify", "x", "--redact"], "--redact would do nothing with --verify"),
+        (["inject", "--yes"], "--yes would do nothing without a fault"),
+    ],
+)
+def test_options_without_effect_are_refused(arguments, said, capsys):
+    assert run(*arguments) == 2
     assert said in capsys.readouterr().err
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -65,7 +65,6 @@ class Trace:
     """
 
     def __init__(self, request: Request, attached: Callable[[Session], None] | None = None) -> None:
-        self.request = request
         foreign = not cpus.in_host_pids()
         if foreign and request.pid is not None:
             raise UsageError(
@@ -73,8 +72,9 @@ class Trace:
                 hint="run foreshock in the host's: docker --pid=host, hostPID: true, or nsenter -t 1 -p",
             )
         self._names = CgroupNames(foreign=foreign)
+        self.request, notes = _on_this_node(request)
         choice = choose(request.probes, deep=request.deep, filters=request.filters)
-        options = _options(request, self._names)
+        options = _options(self.request, self._names)
         # Before anything starts a thread: those that come later inherit it.
         cpus.leave_undisturbed()
         self._session = attach(choice.probes, options)
@@ -94,7 +94,7 @@ class Trace:
         self.began_ns = time.monotonic_ns()
         self._due_ns = self.began_ns + request.interval_ns
         left_out = {**choice.left_out, **self._session.refused}
-        self.notes = [f"{name} left out: {reason}" for name, reason in left_out.items()]
+        self.notes = [*notes, *_left_out(left_out)]
         # What auto chose runs as far as this kernel goes: the header has the rest, and reports and doctor say it.
         parts = [(name, reason) for name, reason in self._session.missing if name in choice.named]
         self.notes += [f"{name} runs without a part: {reason}" for name, reason in parts]
@@ -154,6 +154,10 @@ class Trace:
         self._due_ns += (1 + late) * interval_ns
         return windows
 
+    def forget(self) -> None:
+        """Have what is told once told again: names of stacks, for who can't read what came before."""
+        self._collector.forget()
+
     def close(self) -> None:
         """Detach everything."""
         self._collector.close()
@@ -174,16 +178,33 @@ class Trace:
             )
 
 
+def _on_this_node(request: Request) -> tuple[Request, list[str]]:
+    """Return the request without CPUs that are not online, and a note that says so."""
+    if request.cpus is None:
+        return request, []
+    online = cpus.online()
+    try:
+        chosen = set(cpus.parse_list(request.cpus))
+    except ValueError:
+        raise UsageError(f"--cpus {request.cpus!r} is no list of CPUs.", hint="for example --cpus 0-3,8") from None
+    traced = _shown(chosen & set(online))
+    if not traced:
+        raise UsageError(f"--cpus {request.cpus}: none of them is online.", hint=f"online: {_shown(online)}")
+    note = f"--cpus {request.cpus}: this node has {_shown(online)} online; only {traced} traced"
+    return replace(request, cpus=traced), [] if chosen <= set(online) else [note]
+
+
+def _left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Probes that were left out for the same reason share a note."""
+    probes: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        probes.setdefault(reason, []).append(name)
+    return [f"{', '.join(names)} left out: {reason}" for reason, names in probes.items()]
+
+
 def _options(request: Request, names: CgroupNames) -> Options:
     online = cpus.online()
-    chosen: frozenset[int] | None = None
-    if request.cpus is not None:
-        try:
-            chosen = frozenset(cpus.parse_list(request.cpus))
-        except ValueError:
-            raise UsageError(f"--cpus {request.cpus!r} is no list of CPUs.", hint="for example --cpus 0-3,8") from None
-        if not chosen & set(online):
-            raise UsageError(f"--cpus {request.cpus}: none of them is online.", hint=f"online: {_shown(online)}")
+    chosen = frozenset(cpus.parse_list(request.cpus)) if request.cpus is not None else None
     clock = [cpu for cpu in online if cpu not in cpus.undisturbed() and (chosen is None or cpu in chosen)]
     constants: dict[str, int] = {"CGROUP_V1": 1} if names.is_v1 else {}
     if request.pid is not None:
@@ -206,5 +227,12 @@ def _group(path: str, names: CgroupNames) -> int:
     return cgroup_id
 
 
-def _shown(numbers: list[int]) -> str:
-    return f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+def _shown(numbers: Iterable[int]) -> str:
+    """Return CPUs as the kernel lists them: ``0-3,8``."""
+    runs: list[list[int]] = []
+    for cpu in sorted(numbers):
+        if runs and runs[-1][-1] == cpu - 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

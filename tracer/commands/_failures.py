@@ -15,7 +15,7 @@ import click
 
 from tracer.errors import ForeshockError, NotAllowedError, OutputError, UsageError
 
-__all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "failures"]
+__all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "failures", "keeping", "own_command"]
 
 BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -38,6 +38,20 @@ def failures() -> Iterator[None]:
         _fail(error)
 
 
+@contextmanager
+def keeping(path: str) -> Iterator[None]:
+    """Say that the recording at ``path`` is whole when what is printed inside can't be written."""
+    try:
+        yield
+    except OSError as error:
+        if not (why := _output_failure(error)):
+            raise
+        _drop_output()
+        from tracer.recording.paths import shown
+
+        raise OutputError(f"can't write the output: {why}", hint=f"the recording is kept: {shown(path)}") from None
+
+
 def _fail(error: BaseException) -> NoReturn:
     code = _report(error)
     if os.environ.get("FORESHOCK_DEBUG") == "1" and code not in (BROKEN_PIPE, INTERRUPTED):
@@ -48,7 +62,7 @@ def _fail(error: BaseException) -> NoReturn:
 def _report(error: BaseException) -> int:
     match error:
         case NotAllowedError():
-            _say("error", error.message, f"sudo {_command()}; {error.hint}")
+            _say("error", error.message, f"sudo {own_command()}; {error.hint}")
             return error.exit_code
         case ForeshockError():
             _say("error", error.message, error.hint)
@@ -69,14 +83,20 @@ def _report(error: BaseException) -> int:
         case BrokenPipeError():
             _drop_output()
             return BROKEN_PIPE
-        case OSError() if error.errno in _OUTPUT_FAILED and error.filename is None:
+        case OSError() if why := _output_failure(error):
             _drop_output()
-            why = "standard output is closed" if error.errno == errno.EBADF else error.strerror
             _say("error", f"can't write the output: {why}")
             return OutputError.exit_code
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     _say("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
     return BUG
+
+
+def _output_failure(error: OSError) -> str:
+    """Return why standard output could not be written; "" when that is not what failed."""
+    if error.errno not in _OUTPUT_FAILED or error.filename is not None:
+        return ""
+    return "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
 
 
 def _say(kind: str, message: str = "", hint: str = "") -> None:
@@ -88,8 +108,11 @@ def _say(kind: str, message: str = "", hint: str = "") -> None:
         click.echo(f"hint: {printable(hint)}", err=True)
 
 
-def _command() -> str:
-    """What the user typed, for a shell. sudo looks for commands in folders of its own: the program's path is given."""
+def own_command() -> str:
+    """Return what the user typed, for a shell.
+
+    sudo looks for commands in folders of its own: the program's path is given.
+    """
     program = [sys.argv[0]] if os.access(sys.argv[0], os.X_OK) else [sys.executable, "-m", "tracer"]
     return shlex.join([*program, *sys.argv[1:]])
 

@@ -7,11 +7,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-__all__ = ["DURATION", "INTERVAL", "tracing_options"]
+from tracer.errors import UsageError
+
+__all__ = ["DURATION", "INTERVAL", "SIZE", "TRACING", "refuse", "tracing_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
+_DURATION = re.compile("(?=.)" + "".join(rf"(?:\d+(?:\.\d+)?{unit})?" for unit in ("h", "m", "s", "ms")), re.ASCII)
 
 
 #: A clock of 64-bit nanoseconds reaches further, but nothing recorded does.
@@ -31,10 +36,10 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic befor
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no duration: say for example 500ms, 30s, 5m, 1h", param, ctx)
-        ns = float(match.group(1)) * _UNITS[match.group(2)]
+        text = str(value).strip()
+        if not _DURATION.fullmatch(text):
+            self.fail(f"{value!r} is no duration: say for example 500ms, 30s, 5m, 1h30m", param, ctx)
+        ns = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
         if ns < self._shortest_ns:
             self.fail(f"{value!r} is too short: {self._bounds()}", param, ctx)
         if ns > self._longest_ns:
@@ -57,10 +62,39 @@ INTERVAL = _Duration(
 )
 
 
+class _Size(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
+    """An amount of memory with its unit, as bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d{1,9})(KiB|MiB|GiB)", str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no size: say for example 64MiB, 1GiB", param, ctx)
+        return int(match.group(1)) << {"KiB": 10, "MiB": 20, "GiB": 30}[match.group(2)]
+
+
+SIZE = _Size()
+
+
 def _cpu_list(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
         raise click.BadParameter("the list is empty: say for example 0-3,8, or leave the option out", ctx, param)
     return value
+
+
+#: The parameters of ``tracing_options``.
+TRACING = ("probes", "deep", "interval", "pid", "cgroup", "cpus")
+
+
+def refuse(ctx: click.Context, when: str, *names: str) -> None:
+    """Raise UsageError for parameters that the user gave and that do nothing ``when`` ("with --verify")."""
+    given = [name for name in names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    options = [param.opts[0] for param in ctx.command.params if param.name in given]
+    if options:
+        raise UsageError(f"{', '.join(options)} would do nothing {when}.", hint="leave it out")
 
 
 def tracing_options(command: _Command) -> _Command:

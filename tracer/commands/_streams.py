@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 
-__all__ = ["hold_streams", "output_closed"]
+__all__ = ["hold_streams"]
 
 
 def hold_streams() -> None:
@@ -24,12 +23,3 @@ def hold_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
-
-
-def output_closed() -> bool:
-    """Return whether nothing can be written to standard output, because it was closed when we began."""
-    try:
-        os.write(sys.stdout.fileno(), b"")
-    except OSError as error:
-        return error.errno == errno.EBADF
-    return False

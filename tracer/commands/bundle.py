@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracer.commands._options import refuse
 from tracer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ _LEAST_KEY = 16
 @click.option("--pstore", multiple=True, metavar="DIR",
               help="The kernel's saved log; default: where this machine keeps it.")  # fmt: skip
 @click.option("--verify", metavar="FILE.tar.gz", help="Check a bundle against its checksums instead.")
+@click.pass_context
 def bundle(
+    ctx: click.Context,
     path: str | None,
     output: str | None,
     overwrite: bool,
@@ -54,6 +57,7 @@ def bundle(
     foreshock bundle --verify cu39.tar.gz        exits with 4 when anything differs
     """
     if verify is not None:
+        refuse(ctx, "with --verify", "path", "output", "overwrite", "redact", "key_file", "pstore")
         _verify(verify)
         return
     if not output:

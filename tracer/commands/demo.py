@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracer.commands._options import DURATION
+from tracer.commands._failures import keeping
+from tracer.commands._options import DURATION, refuse
 from tracer.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
     if duration < _LEAST_NS:
         raise UsageError("--for: the demo takes 5 seconds at least.", hint="foreshock demo --for 10s")
     if replay:
+        refuse(ctx, "with --replay", "output", "duration", "overwrite")
         ctx.exit(_show(sample()))
     from tracer.commands._demonstration import demonstrate
     from tracer.recording import expand_path
@@ -59,7 +61,9 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
         ctx.exit(_show(sample()))
     if not intervals:
         raise KeyboardInterrupt  # stopped before there was anything to see
-    ctx.exit(_show(path))
+    with keeping(path):
+        code = _show(path)
+    ctx.exit(code)
 
 
 def sample() -> str:

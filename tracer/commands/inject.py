@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tracer.commands._options import DURATION
+from tracer.commands._options import DURATION, refuse
 from tracer.errors import UsageError
 
 GROUP = "Verify"
@@ -15,7 +15,8 @@ ORDER = 5
 @click.argument("fault", required=False)
 @click.option("--for", "duration", type=DURATION, default="10s", show_default=True, help="How long.")
 @click.option("--yes", is_flag=True, help="Really do it.")
-def inject(fault: str | None, duration: int, yes: bool) -> None:
+@click.pass_context
+def inject(ctx: click.Context, fault: str | None, duration: int, yes: bool) -> None:
     """Make a harmless fault on this node, to see that foreshock finds it and that the pager rings.
 
     Without a fault it lists them. Each is bounded in time and cleans up after itself, also when it is killed. Work on
@@ -29,6 +30,7 @@ def inject(fault: str | None, duration: int, yes: bool) -> None:
     from tracer.reports.layout import wrap
 
     if fault is None:
+        refuse(ctx, "without a fault", "duration", "yes")
         for one in FAULTS.values():
             for line in wrap(f"{one.does}.", 100, f"{one.name:<16}", " " * 16):
                 click.echo(line)

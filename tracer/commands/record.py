@@ -10,9 +10,9 @@ import shutil
 import click
 
 from tracer.commands._early import start_early
+from tracer.commands._failures import keeping
 from tracer.commands._options import DURATION, tracing_options
 from tracer.commands._stopping import stopping
-from tracer.commands._streams import output_closed
 from tracer.errors import UsageError
 
 GROUP = "Investigate"
@@ -68,9 +68,10 @@ def record(
                     writer.write(windows)
                     progress.interval(windows, duration)
         progress.end()
-    if not quiet and not output_closed():
+    if not quiet:
         from tracer.commands.summary import print_summary
 
-        code = print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
-        click.echo(f"recording: {path}")
+        with keeping(path):
+            code = print_summary(path, width=shutil.get_terminal_size((80, 24)).columns)
+            click.echo(f"recording: {path}")
         ctx.exit(code)

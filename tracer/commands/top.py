@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracer.commands._early import start_early
-from tracer.commands._options import tracing_options
+from tracer.commands._options import TRACING, refuse, tracing_options
 from tracer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ ORDER = 3
 @click.option("--once", is_flag=True, help="Print one interval and end: for scripts and small terminals.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: as one JSON object.")
 @tracing_options
+@click.pass_context
 def top(
+    ctx: click.Context,
     file: str | None,
     once: bool,
     as_json: bool,
@@ -52,6 +54,7 @@ def top(
     if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("top needs a terminal.", hint="--once prints one interval; --once --json is for programs")
     if file is not None:
+        refuse(ctx, "with a recording", *TRACING)
         _show_recording(file, once, as_json)
         return
     start_early()

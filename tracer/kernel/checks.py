@@ -8,12 +8,13 @@ from typing import Literal
 
 from tracer.kernel.capability import CAPABILITIES, Facts
 
-__all__ = ["Check", "can_run", "judge"]
+__all__ = ["BE_ROOT", "Check", "can_run", "judge"]
 
 _SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 _ARCHITECTURES = frozenset({"x86_64", "aarch64", "riscv64", "ppc64le", "s390x"})
 _OLDEST_BCC, _NEWEST_BCC = (0, 26), (0, 37)
-_BE_ROOT = "run as root: sudo foreshock doctor"
+#: A fix that whoever shows it completes by the command.
+BE_ROOT = "run as root"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _user(facts: Facts) -> Check:
     found = f"{who}, without {', '.join(missing)}" if missing else f"{who}, with all capabilities needed"
     if _is_privileged(facts):
         return Check("user", "ok", found)
-    fix = _BE_ROOT if facts.uid else "container: --cap-add=BPF --cap-add=PERFMON (or --privileged)"
+    fix = BE_ROOT if facts.uid else "container: --cap-add=BPF --cap-add=PERFMON (or --privileged)"
     return Check("user", "fail", found, fix)
 
 
@@ -96,10 +97,10 @@ def _lockdown(facts: Facts) -> Check:
 def _trial(facts: Facts, name: str, what: str, fix: str) -> Check:
     refusal = facts.trials.get(name)
     if refusal is None:
-        return Check(name, "warn", f"{what}: not tried", _BE_ROOT)
+        return Check(name, "warn", f"{what}: not tried", BE_ROOT)
     if not refusal:
         return Check(name, "ok", f"{what}: works")
-    return Check(name, "fail", f"{what}: {refusal}", fix if _is_privileged(facts) else _BE_ROOT)
+    return Check(name, "fail", f"{what}: {refusal}", fix if _is_privileged(facts) else BE_ROOT)
 
 
 def _memlock(facts: Facts) -> Check:
@@ -111,20 +112,20 @@ def _memlock(facts: Facts) -> Check:
     if "CAP_SYS_RESOURCE" in facts.capabilities:
         return Check("memlock limit", "ok", f"{found}; foreshock may raise it")
     if facts.trials.get("mapped array") != "":
-        return Check("memlock limit", "warn", f"{found}; whether BPF maps count in it isn't known", _BE_ROOT)
+        return Check("memlock limit", "warn", f"{found}; whether BPF maps count in it isn't known", BE_ROOT)
     return Check("memlock limit", "fail", f"{found}; BPF maps count in it", "ulimit -l unlimited")
 
 
 def _locking(facts: Facts) -> Check:
     if "CAP_IPC_LOCK" in facts.capabilities or facts.memlock_bytes < 0:
         return Check("memory locking", "ok", "allowed: alerts don't wait for swapped-out pages")
-    fix = _BE_ROOT if facts.uid else "container: --cap-add=IPC_LOCK"
+    fix = BE_ROOT if facts.uid else "container: --cap-add=IPC_LOCK"
     return Check("memory locking", "warn", "not allowed: alerts may wait for memory", fix)
 
 
 def _jit(facts: Facts) -> Check:
     if facts.jit_enabled is None:
-        return Check("BPF JIT", "warn", "not readable: /proc/sys/net/core/bpf_jit_enable", _BE_ROOT)
+        return Check("BPF JIT", "warn", "not readable: /proc/sys/net/core/bpf_jit_enable", BE_ROOT)
     if facts.jit_enabled == 0:
         return Check(
             "BPF JIT", "warn", "off: every probe costs several times more", "sysctl -w net.core.bpf_jit_enable=1"
@@ -141,18 +142,12 @@ def _sysctls(facts: Facts) -> Check:
     found = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
     if _is_privileged(facts):
         return Check("BPF sysctls", "ok", f"{found or 'none'}; no obstacle to this user")
-    return Check("BPF sysctls", "warn", f"{found or 'none'}; foreshock needs privileges whatever they say", _BE_ROOT)
+    return Check("BPF sysctls", "warn", f"{found or 'none'}; foreshock needs privileges whatever they say", BE_ROOT)
 
 
 def _tracefs(facts: Facts) -> Check:
-    if facts.tracefs == "mounted":
-        return Check("tracefs", "ok", "mounted")
-    if facts.tracefs == "missing":
-        return Check("tracefs", "warn", "not in this kernel; light probes do without it")
-    mount = "mount -t tracefs tracefs /sys/kernel/tracing"
-    if "CAP_SYS_ADMIN" in facts.capabilities:
-        return Check("tracefs", "ok", "not mounted; foreshock mounts it when a probe needs it")
-    return Check("tracefs", "warn", "not mounted; light probes do without it", mount)
+    found = {"mounted": "mounted", "missing": "not in this kernel"}.get(facts.tracefs, "not mounted")
+    return Check("tracefs", "ok", f"{found}; not needed: tracepoints are reached through BTF")
 
 
 def _bcc(facts: Facts) -> Check:
