@@ -126,6 +126,22 @@ def test_a_small_terminal_shows_who_and_the_worst_of_each_cpu():
     assert "own cost" in lines[-2] and "0 lost" in lines[-2]
 
 
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 40)])
+def test_what_was_lost_takes_lines_that_are_free_and_hides_nothing(width, height):
+    node, state = Node(2), TopState(Source.from_header(HEADER))
+    state.push(node.interval(losses={f"reason{number}": number for number in range(1, 12)}))
+    lines = render(state, width, height)
+    assert "no stalls" in next(line for line in lines if "own cost" in line)
+    assert "reason11 11" in lines[-2] and not any("…" in line for line in lines[-4:])
+
+
+def test_notes_that_find_no_room_are_cut():
+    state = watched(200)
+    state.message = "word " * 100
+    lines = render(state, 80, 24)
+    assert "no stalls" in lines[-3] and lines[-2].endswith("…") and len(lines) == 24
+
+
 def test_interrupts_of_the_last_ten_intervals_count_for_the_mark():
     node, state = Node(2), TopState(Source.from_header(HEADER))
     windows = node.interval()

@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 
 from tracer import histogram
+from tracer.analysis import thresholds
 
-__all__ = ["Statistics", "NOTHING"]
+__all__ = ["NOTHING", "Statistics", "judged", "least"]
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,30 @@ class Statistics:
         return cls(total, int(sum_ns), p50, p90, p99, p999, most)
 
     @property
+    def told(self) -> Statistics:
+        """The same without the quantiles that one or two single values decide: NaN, as if not measured."""
+        values = (self.p50_ns, self.p90_ns, self.p99_ns, self.p999_ns, self.max_ns)
+        # The maximum is one value, and says so.
+        p50, p90, p99, p999, most = (
+            ns if fraction == 1 or self.count >= least(fraction) else _NAN
+            for ns, fraction in zip(values, _FRACTIONS, strict=True)
+        )
+        return Statistics(self.count, self.sum_ns, p50, p90, p99, p999, most)
+
+    @property
     def mean_ns(self) -> float:
         """Sum over count: exact, unlike the quantiles."""
         return self.sum_ns / self.count if self.count else float("nan")
+
+
+def least(fraction: float) -> int:
+    """Return of how many values a quantile may be told: as many lie beyond it as beyond a p99 that rules judge."""
+    return round(thresholds.LEAST_SAMPLES * (1 - 0.99) / (1 - fraction))
+
+
+def judged(one: Statistics) -> bool:
+    """Return whether there are enough values for rules to judge their p99."""
+    return one.count >= thresholds.LEAST_SAMPLES
 
 
 @cache

@@ -33,7 +33,7 @@ def series_entries(name: tuple[str, str], merged: Merged, source: Source) -> lis
 
 
 def _statistics(group: Group) -> dict[str, Any]:
-    one = group.statistics
+    one = group.statistics.told
     return {
         "count": one.count,
         "sum_s": one.sum_ns / 1e9,

@@ -10,6 +10,7 @@ from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.escape import printable
+from tracer.probes import all_probes
 from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import SECTIONS, Section
 from tracer.reports.sections.stacks import folded
@@ -114,14 +115,24 @@ def _not_traced(verdict: Verdict, source: Source) -> list[str]:
 
 
 def _losses(summary: Summary) -> str:
-    """What was lost, by probe. 0 only where it was measured."""
-    parts = []
+    """What was lost, by probe, and what that means; then those that lost nothing, as far as it was measured."""
+    parts, none = [], []
     for probe in sorted(summary.losses.measured):
-        reasons = [f"{reason} {count(number)}" for reason, number in summary.losses.reasons[probe].items() if number]
-        parts.append(f"{probe} {', '.join(reasons)}" if reasons else f"{probe} 0")
+        lost = {reason: number for reason, number in summary.losses.reasons[probe].items() if number}
+        parts += [f"{probe}: {count(number)} {_meaning(probe, reason)}" for reason, number in lost.items()]
+        none += [] if lost else [probe]
+    if none:
+        parts.append(f"0 of {', '.join(none)}")
     if summary.losses.unmeasured:
         parts.append(f"not measured for {', '.join(summary.losses.unmeasured)}")
     return "; ".join(parts) or "not measured"
+
+
+def _meaning(probe: str, reason: str) -> str:
+    """Return a loss as its probe explains it; the reason alone where no probe known here does."""
+    losses = all_probes()[probe].losses if probe in all_probes() else ()
+    told = dict.fromkeys(loss.help for loss in losses if loss.reason == reason)
+    return f"{reason} ({' or '.join(told)})" if told else reason
 
 
 def _cost(summary: Summary) -> str:
@@ -146,7 +157,9 @@ def _section(section: Section | None, width: int, style: Style) -> list[str]:
         below = [f"      {folded(frames, width - 6)}" for frames in section.stacks]
         body = [body[0], *(line for pair in zip(body[1:], below, strict=True) for line in pair)]
     lines = ["", style(clip(section.title, width), "bold"), *body]
-    return [*lines, style(f"  {section.more}", "dim")] if section.more else lines
+    below = [f"  {section.more}"] if section.more else []
+    below += [line for note in section.notes for line in wrap(note, min(width, _PROSE_WIDTH), "  ", "    ")]
+    return [*lines, *_dim(below, style)]
 
 
 def _caveats(caveats: Sequence[Finding], width: int, style: Style) -> list[str]:

@@ -37,11 +37,24 @@ def render(state: TopState, width: int = 80, height: int = 24, color: bool = Fal
     """Return exactly ``height`` lines of at most ``width`` cells."""
     style, small = Style(color), height < _SMALL
     top = [style(header(state, width), "reverse"), *verdict(state, width, style, 4, brief=small)]
-    message = [clip(printable(f" {state.message}"), width)] if state.message else []
-    bottom = [clip(footer(state), width), *message, style(status(state, width), "reverse")]
-    space = max(0, height - len(top) - len(bottom))
+    notes = [footer(state), *([printable(f" {state.message}")] if state.message else [])]
+    space = max(0, height - len(top) - len(notes) - 1)
     body = _body(state, width, height, space, style)
-    return [*top, *(body + [""] * space)[:space], *bottom][: max(0, height)]
+    bottom = _in_lines(notes, width, len(notes) + max(0, space - len(body)))
+    space = max(0, height - len(top) - len(bottom) - 1)
+    lines = [*top, *(body + [""] * space)[:space], *bottom, style(status(state, width), "reverse")]
+    return lines[: max(0, height)]
+
+
+def _in_lines(notes: Sequence[str], width: int, most: int) -> list[str]:
+    """Wrap ``notes`` into ``most`` lines; where those don't suffice, each is cut, the first one last."""
+    lines: list[str] = []
+    for number, note in enumerate(notes):
+        wrapped = wrap(note, max(width, 1), "", " ")
+        room = max(1, most - len(lines) - (len(notes) - number - 1))
+        rest = " ".join(part.strip() for part in wrapped[room - 1 :])
+        lines += wrapped if len(wrapped) <= room else [*wrapped[: room - 1], clip(f" {rest}", width)]
+    return lines
 
 
 def snapshot(state: TopState, width: int = 80, height: int = 24) -> list[str]:

@@ -64,6 +64,7 @@ def _row(
     cpu: int, time: CpuTime | None, series: Sequence[tuple[Statistics, Statistics]], sort: str, width: int
 ) -> CpuRow:
     """``series`` are waits, late softirqs and interrupts, each of the last interval and of the last ten."""
+    series = [(now.told, before.told) for now, before in series]
     (wait, waits), (late, lates), (line, lines) = series
     shares = [_narrow(share) for share in ((time.busy, time.interrupts) if time else (_NAN, _NAN))]
     if width < WIDE:

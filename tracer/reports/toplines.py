@@ -55,13 +55,15 @@ def verdict(state: TopState, width: int, style: Style, most: int, *, brief: bool
 
 
 def footer(state: TopState) -> str:
-    """Return what foreshock cost and lost, then what was quiet."""
+    """Return what was quiet, what foreshock cost, and last, since that may be long, what it lost."""
     stalls = state.recent.events("cpustall", "stalls")
     quiet = "no stalls" if stalls else "stalls not seen"
     parts = [f"{count(stalls.count)} STALL{'S' if stalls.count > 1 else ''}"] if stalls and stalls.count else []
-    parts += [_cost(state.recent), _lost(state.recent), *([] if parts else [quiet])]
+    parts += [] if parts else [quiet]
     if devices(state.last, state.source) is None:
         parts += ["no device traffic" if state.last.seen("netdev") else "devices not seen"]
+    lost = _lost(state.recent)
+    parts += [_cost(state.recent), lost] if lost.startswith("lost: ") else [lost, _cost(state.recent)]
     return printable(" " + " · ".join(parts))
 
 

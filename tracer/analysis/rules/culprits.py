@@ -7,11 +7,12 @@ import math
 from tracer.analysis.blame import Held
 from tracer.analysis.cpus import sampled_tasks
 from tracer.analysis.names import quoted, task
+from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.histogram import slot_of
 from tracer.units import at_most, duration, percent
 
-__all__ = ["at_worst", "culprit_key", "culprit_values", "by_samples", "next_step", "who_held"]
+__all__ = ["at_worst", "by_samples", "culprit_key", "culprit_values", "next_step", "told_p99", "who_held"]
 
 
 def at_worst(max_ns: float, held: Held | None) -> str:
@@ -19,6 +20,12 @@ def at_worst(max_ns: float, held: Held | None) -> str:
     if held and math.isfinite(max_ns) and slot_of(held.longest_ns) == slot_of(int(max_ns)):
         return duration(held.longest_ns)
     return at_most(max_ns)
+
+
+def told_p99(one: Statistics, most_ns: float = math.inf) -> tuple[float, str]:
+    """Return a p99 of at most ``most_ns`` and how it is told; NaN and nothing where single values would decide it."""
+    p99_ns = min(one.told.p99_ns, most_ns)
+    return p99_ns, f"p99 {at_most(p99_ns)} " if p99_ns == p99_ns else ""
 
 
 def culprit_key(held: Held | None) -> tuple[object, ...]:

@@ -10,9 +10,17 @@ from tracer.analysis.blame import MAIN_SHARE, Held
 from tracer.analysis.events import Tally
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.names import cpu_list
-from tracer.analysis.rules.culprits import at_worst, by_samples, culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.culprits import (
+    at_worst,
+    by_samples,
+    culprit_key,
+    culprit_values,
+    next_step,
+    told_p99,
+    who_held,
+)
 from tracer.analysis.rules.unasked import not_recorded
-from tracer.analysis.statistics import Statistics
+from tracer.analysis.statistics import Statistics, judged
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, duration, many, percent
 
@@ -40,8 +48,7 @@ def run_queue(summary: Summary) -> Outcome:
 
 def _measured_p99(cpus: dict[int, Statistics]) -> str:
     """The largest p99 of those that are judged, by the limit that applies to each."""
-    judged = [one.p99_ns for one in cpus.values() if one.count >= thresholds.LEAST_SAMPLES]
-    p99_ns = max(judged, default=math.nan)
+    p99_ns = max((one.p99_ns for one in cpus.values() if judged(one)), default=math.nan)
     # Beyond the limit is who lies there with the whole bucket.
     limit = thresholds.RUNQUEUE_P99_NS
     return f"p99 about {duration(limit)}" if p99_ns > limit else f"p99 {duration(p99_ns)}"
@@ -49,18 +56,17 @@ def _measured_p99(cpus: dict[int, Statistics]) -> str:
 
 def _stands_out(one: Statistics) -> bool:
     # A quantile is its bucket's upper edge: the whole bucket has to lie beyond.
-    p99 = one.count >= thresholds.LEAST_SAMPLES and one.p99_ns > thresholds.RUNQUEUE_P99_NS * histogram.GROWTH
+    p99 = judged(one) and one.p99_ns > thresholds.RUNQUEUE_P99_NS * histogram.GROWTH
     return p99 or one.max_ns > thresholds.RUNQUEUE_WORST_NS
 
 
 def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
     worst_cpu = max(members, key=lambda cpu: (cpus[cpu].max_ns, cpus[cpu].p99_ns))
-    p99_cpu = max(members, key=lambda cpu: (cpus[cpu].p99_ns, cpus[cpu].count))
-    worst_ns, p99_ns = cpus[worst_cpu].max_ns, cpus[p99_cpu].p99_ns
-    held = summary.blame.cpus.get(worst_cpu)
-    if held and held.longest_ns:
-        p99_ns = min(p99_ns, held.longest_ns)  # exact, where the quantile is an upper edge
-    use_worst = worst_ns / thresholds.RUNQUEUE_WORST_NS >= p99_ns / thresholds.RUNQUEUE_P99_NS
+    p99_cpu = max(members, key=lambda cpu: (judged(cpus[cpu]), cpus[cpu].p99_ns, cpus[cpu].count))
+    worst_ns, held = cpus[worst_cpu].max_ns, summary.blame.cpus.get(worst_cpu)
+    # A single wait is exact, where the quantile is an upper edge.
+    p99_ns, p99 = told_p99(cpus[p99_cpu], held.longest_ns if held and held.longest_ns else math.inf)
+    use_worst = not worst_ns / thresholds.RUNQUEUE_WORST_NS < p99_ns / thresholds.RUNQUEUE_P99_NS
     decided = worst_ns if use_worst else p99_ns
     threshold = thresholds.RUNQUEUE_WORST_NS if use_worst else thresholds.RUNQUEUE_P99_NS
     places = _waited_on(members, summary)
@@ -74,7 +80,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
         subject=subject,
         what=(
             f"{subject}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
-            f"(p99 {at_most(p99_ns)} of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
+            f"({p99}of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
         next=next_step(held),

@@ -8,10 +8,10 @@ from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
 from tracer.analysis.names import VECTORS, cpu_list, vector
-from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, who_held
+from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, told_p99, who_held
 from tracer.analysis.rules.sources import source_of
 from tracer.analysis.rules.unasked import not_recorded
-from tracer.analysis.statistics import Statistics
+from tracer.analysis.statistics import Statistics, judged
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, count, duration
 
@@ -48,8 +48,8 @@ def softirq_delay(summary: Summary) -> Outcome:
 
 def _measured_delay(everyone: list[Statistics]) -> str:
     """The largest p99 of those that are judged, and the worst of all."""
-    judged = [one.p99_ns for one in everyone if one.count >= thresholds.LEAST_SAMPLES]
-    return f"p99 {duration(max(judged, default=math.nan))}, worst {at_most(max(one.max_ns for one in everyone))}"
+    p99_ns = max((one.p99_ns for one in everyone if judged(one)), default=math.nan)
+    return f"p99 {duration(p99_ns)}, worst {at_most(max(one.max_ns for one in everyone))}"
 
 
 def softirq_run(summary: Summary) -> Outcome:
@@ -70,7 +70,7 @@ def softirq_run(summary: Summary) -> Outcome:
 
 
 def _late(one: Statistics) -> bool:
-    p99 = one.count >= thresholds.LEAST_SAMPLES and one.p99_ns > thresholds.SOFTIRQ_DELAY_P99_NS
+    p99 = judged(one) and one.p99_ns > thresholds.SOFTIRQ_DELAY_P99_NS
     return p99 or one.max_ns > thresholds.SOFTIRQ_DELAY_WORST_NS
 
 
@@ -81,10 +81,10 @@ def _by_cpu(table: Merged, number: int) -> dict[int, Statistics]:
 
 def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
     worst_cpu = max(members, key=lambda cpu: cpus[cpu].max_ns)
-    p99_cpu = max(members, key=lambda cpu: (cpus[cpu].p99_ns, cpus[cpu].count))
-    worst_ns, p99_ns = cpus[worst_cpu].max_ns, cpus[p99_cpu].p99_ns
+    p99_cpu = max(members, key=lambda cpu: (judged(cpus[cpu]), cpus[cpu].p99_ns, cpus[cpu].count))
+    worst_ns, (p99_ns, p99) = cpus[worst_cpu].max_ns, told_p99(cpus[p99_cpu])
     held = summary.blame.vectors.get((worst_cpu, number))
-    use_worst = worst_ns / thresholds.SOFTIRQ_DELAY_WORST_NS >= p99_ns / thresholds.SOFTIRQ_DELAY_P99_NS
+    use_worst = not worst_ns / thresholds.SOFTIRQ_DELAY_WORST_NS < p99_ns / thresholds.SOFTIRQ_DELAY_P99_NS
     counted = f"{count(cpus[p99_cpu].count)}{f' on CPU {p99_cpu}' if len(members) > 1 else ''}"
     return Finding(
         rule="softirq.delay",
@@ -93,7 +93,7 @@ def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary
         subject=cpu_list(members),
         what=(
             f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_worst(worst_ns, held)} "
-            f"(p99 {at_most(p99_ns)} of {counted}; normal: {_DELAY_NORMAL})."
+            f"({p99}of {counted}; normal: {_DELAY_NORMAL})."
         ),
         who=" ".join(filter(None, (source_of(summary, number, worst_cpu), who_held(held, "delays")))),
         next=next_step(held, "delays"),

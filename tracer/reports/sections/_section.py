@@ -21,17 +21,22 @@ QUANTILES = (Column("p50", rank=1), Column("p90", rank=3), Column("p99"), Column
 
 @dataclass(frozen=True)
 class Section:
-    """A titled table; ``more`` says what was left out, ``stacks`` are frames to be shown below each row."""
+    """A titled table; ``more`` says what was left out, ``stacks`` are frames to be shown below each row.
+
+    ``notes`` are sentences below the table.
+    """
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     more: str = ""
     stacks: Sequence[Sequence[Frame]] = ()
+    notes: Sequence[str] = ()
 
 
 def quantiles(one: Statistics) -> list[str]:
-    """Return the cells of ``QUANTILES``."""
+    """Return the cells of ``QUANTILES``; a quantile of too few values is as good as not measured."""
+    one = one.told
     return [*(duration(ns) for ns in (one.p50_ns, one.p90_ns, one.p99_ns, one.p999_ns)), at_most(one.max_ns)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracer.analysis.cpus import cpu_times
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
+from tracer.probes import all_probes
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import QUANTILES, ROWS, Section, more, quantiles, when
 from tracer.units import count, duration, percent
@@ -51,10 +52,17 @@ def stalls(summary: Summary, source: Source) -> Section | None:
 
 def others(summary: Summary, source: Source) -> Section | None:
     """Histograms that have no section of their own, also of probes newer than this code."""
-    rows = []
+    rows, notes = [], []
     for (probe, name), merged in sorted(summary.histograms().items()):
         one = merged.total().statistics
         if (probe, name) not in _SHOWN and one.count:
             rows.append([f"{probe}.{name}", count(one.count), *quantiles(one)])
+            notes += _meaning(probe, name)
     columns = [Column("series", right=False, flexible=True), Column("count"), *QUANTILES]
-    return Section("OTHER SERIES  all CPUs together", columns, rows) if rows else None
+    return Section("OTHER SERIES  all CPUs together", columns, rows, notes=notes) if rows else None
+
+
+def _meaning(probe: str, name: str) -> list[str]:
+    """Return what a series is, as its probe declares it; nothing for one that is newer than this code."""
+    tables = all_probes()[probe].tables if probe in all_probes() else ()
+    return [f"{probe}.{name}: {table.help}" for table in tables if table.name == name]
