@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -61,6 +62,14 @@ def test_all_maps_together_stay_small(session: Session):
     assert 0 < locked_bytes() < LIMIT_BYTES
     # The kernel counts what user space can't see as well (headers, guard pages), and nothing much besides.
     assert session.map_bytes <= locked_bytes() * 1.05
+
+
+def test_docs_say_how_large_they_are(session: Session, checkout: Path):
+    text = (checkout / "docs" / "safety.md").read_text()
+    small, large = re.search(r"([\d.]+) MB on a node with 2 CPUs and ([\d.]+) MB with 256 CPUs", text).groups()
+    assert session.map_bytes / 1e6 == pytest.approx(float(large), rel=0.02)
+    with attach(session.probes, Options(2, [0])) as on_two:
+        assert on_two.map_bytes / 1e6 == pytest.approx(float(small), rel=0.02)
 
 
 @pytest.fixture(scope="module")
