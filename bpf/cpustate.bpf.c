@@ -7,6 +7,35 @@
  */
 #include "foreshock.bpf.h"
 
+/* Around everything that changes a row, see cpustate.h: cpu_write(&row->writes) before it and after it. */
+helper void cpu_write(u32 *writes)
+{
+	barrier();
+	*writes += 1;
+	barrier();
+}
+
+/*
+ * A softirq's program read the clock before it gets here, and interrupts may have come since: what they took is in
+ * hardirq_ns already. Then the latest one's end is the time that hardirq_ns is of. One that comes between these
+ * reads is seen by the next look; behind the last look is nothing but the store.
+ */
+helper u64 cpu_softirq_time(struct cpu_row *row, u64 now, u64 *hardirq_ns)
+{
+	u64 left_ns = row->hardirq_left_ns;
+
+#pragma unroll
+	for (int look = 0; look < 3; look++) {
+		barrier();
+		*hardirq_ns = row->hardirq_ns;
+		barrier();
+		if (row->hardirq_left_ns == left_ns)
+			break;
+		left_ns = row->hardirq_left_ns;
+	}
+	return left_ns > now ? left_ns : now;
+}
+
 helper void cpu_push_stay(struct cpu_row *row, void *next, u64 now)
 {
 	struct cpu_stay *stay;
@@ -51,6 +80,7 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	struct cpu_stay *stay = &row->stays[row->switches & (CPU_STAYS - 1)];
 	u64 elapsed_ns, stolen_ns;
 
+	cpu_write(&row->writes);
 	cpu_forget_hardirq(row);
 	cpu_forget_softirq(row);
 	stay->prio = read_kernel(ctx[1], s32, TASK_STRUCT__PRIO);
@@ -65,27 +95,34 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 			row->idle_ns += elapsed_ns - stolen_ns;
 	}
 	cpu_push_stay(row, (void *)ctx[2], now);
+	cpu_write(&row->writes);
 }
 
 handler cpustate_on_softirq_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
+	u64 hardirq_ns;
+
+	cpu_write(&row->softirq_writes);
 	cpu_forget_hardirq(row);
 	cpu_forget_softirq(row);
 	row->softirq_vector = ctx[0];
-	row->softirq_hardirq_ns = row->hardirq_ns;
+	now = cpu_softirq_time(row, now, &hardirq_ns);
+	row->softirq_hardirq_ns = hardirq_ns;
 	row->softirq_entered_ns = now;
+	cpu_write(&row->softirq_writes);
 }
 
-handler cpustate_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+helper void cpu_leave_softirq(struct cpu_row *row, u64 now)
 {
-	u64 run_ns;
+	u64 hardirq_ns, run_ns;
 
 	row->softirq_run_valid = 0;
 	if (!row->softirq_entered_ns) {
 		row->unmatched++;
 		return;
 	}
-	run_ns = now - row->softirq_entered_ns - (row->hardirq_ns - row->softirq_hardirq_ns);
+	now = cpu_softirq_time(row, now, &hardirq_ns);
+	run_ns = now - row->softirq_entered_ns - (hardirq_ns - row->softirq_hardirq_ns);
 	row->softirq_entered_ns = 0;
 	if ((s64)run_ns < 0) {
 		row->negative++;
@@ -96,13 +133,22 @@ handler cpustate_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	row->softirq_ns += run_ns;
 }
 
-helper void cpu_enter_hardirq(struct cpu_row *row, u64 now)
+handler cpustate_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
-	cpu_forget_hardirq(row);
-	row->hardirq_entered_ns = now;
+	cpu_write(&row->softirq_writes);
+	cpu_leave_softirq(row, now);
+	cpu_write(&row->softirq_writes);
 }
 
-helper void cpu_leave_hardirq(struct cpu_row *row, u64 now)
+helper void cpu_enter_hardirq(struct cpu_row *row, u64 now)
+{
+	cpu_write(&row->writes);
+	cpu_forget_hardirq(row);
+	row->hardirq_entered_ns = now;
+	cpu_write(&row->writes);
+}
+
+helper void cpu_end_hardirq(struct cpu_row *row, u64 now)
 {
 	u64 run_ns;
 
@@ -120,6 +166,14 @@ helper void cpu_leave_hardirq(struct cpu_row *row, u64 now)
 	row->hardirq_run_ns = run_ns;
 	row->hardirq_run_valid = 1;
 	row->hardirq_ns += run_ns;
+	row->hardirq_left_ns = now;
+}
+
+helper void cpu_leave_hardirq(struct cpu_row *row, u64 now)
+{
+	cpu_write(&row->writes);
+	cpu_end_hardirq(row, now);
+	cpu_write(&row->writes);
 }
 
 handler cpustate_on_irq_handler_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)

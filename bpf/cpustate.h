@@ -18,8 +18,15 @@ struct cpu_stay {
 	char comm[16];
 };
 
-/* Written by its own CPU alone. Times are ns, cumulated since attach, of finished stays. */
+/*
+ * Written by its own CPU alone. Times are ns, cumulated since attach, of finished stays.
+ *
+ * A copy is of one moment if both numbers of writes were even and the same before and after: two, because
+ * interrupts come while a softirq's handler writes, and what runs with interrupts off is never interrupted.
+ */
 struct cpu_row {
+	u32 writes;         /* with interrupts off: odd while it goes on */
+	u32 softirq_writes; /* with interrupts on */
 	u64 running_ns;
 	u64 idle_ns;
 	u64 softirq_ns; /* without the hard interrupts inside */
@@ -30,6 +37,7 @@ struct cpu_row {
 	u64 hardirq_entered_ns; /* 0: no hard interrupt is open */
 	u64 softirq_run_ns;     /* of the softirq that ended last */
 	u64 hardirq_run_ns;     /* of the interrupt that ended last */
+	u64 hardirq_left_ns;    /* when that was */
 
 	u64 switches;
 	u64 negative;    /* differences below zero: not counted anywhere else */

@@ -31,41 +31,68 @@ helper void send_softirq_worst(u32 kind, u32 vector, u64 duration_ns, u64 softir
 	submit_event(worst);
 }
 
-/* Raised again while pending changes nothing: the oldest raise is the one that waits. */
+helper void softirq_note(struct softirq_raise *raise, struct cpu_row *row)
+{
+	raise->softirq_ns = row->softirq_ns;
+	raise->hardirq_ns = row->hardirq_ns;
+	barrier();
+	raise->at_ns = bpf_ktime_get_ns();
+}
+
+/* Raised again while pending changes nothing, the oldest raise is the one that waits; but see softirq_serve. */
 handler softirq_on_softirq_raise(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
 	struct softirq_row *softirq = softirq_row_of(cpu, ctx[0]);
 
-	if (!softirq || softirq->raised_ns)
-		return;
-	softirq->raised_softirq_ns = row->softirq_ns;
-	softirq->raised_hardirq_ns = row->hardirq_ns;
-	softirq->raised_ns = bpf_ktime_get_ns();
+	if (softirq)
+		softirq_note(softirq->raised.at_ns ? &softirq->again : &softirq->raised, row);
 }
 
-/* The kernel cleared the pending bit before this: a raise during the run is a new one, and finds 0. */
+/*
+ * Take out the raise that an entry at now serves; NULL if none was shown.
+ *
+ * The kernel clears all pending bits, then lets interrupts in, then runs one vector after the other. So an interrupt's
+ * raise that comes before a vector's entry and finds it raised may have been merged with the older raise, or be a new
+ * one, whose run is still to come: the entries tell. Interrupts may raise it while this runs, too.
+ */
+helper struct softirq_raise *softirq_serve(struct softirq_row *softirq, u64 now)
+{
+	u64 raised_ns = softirq->raised.at_ns;
+
+	if (raised_ns && (s64)(now - raised_ns) >= 0) {
+		softirq->raised.at_ns = 0;
+		softirq->served_ns = raised_ns;
+		return &softirq->raised;
+	}
+	if ((s64)(softirq->again.at_ns - softirq->served_ns) <= 0)
+		return NULL;
+	softirq->served_ns = softirq->again.at_ns;
+	return &softirq->again;
+}
+
 handler softirq_on_softirq_entry(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
 	u32 vector = ctx[0];
 	struct softirq_row *softirq = softirq_row_of(cpu, vector);
+	struct softirq_raise *raise;
 	u64 delay_ns;
 
 	if (!softirq)
 		return;
-	if (!softirq->raised_ns) {
+	raise = softirq_serve(softirq, now);
+	if (!raise) {
 		softirq->unraised++;
 		return;
 	}
-	delay_ns = now - softirq->raised_ns;
-	softirq->raised_ns = 0;
+	delay_ns = now - softirq->served_ns;
 	if ((s64)delay_ns < 0) {
 		softirq->negative++;
 		return;
 	}
 	hist_add(&softirq->delay, delay_ns);
 	if (delay_ns >= SOFTIRQ_THRESHOLD_NS && may_send(&softirq->delay_limit, delay_ns, now))
-		send_softirq_worst(SOFTIRQ_WORST_DELAY, vector, delay_ns, row->softirq_ns - softirq->raised_softirq_ns,
-				   row->hardirq_ns - softirq->raised_hardirq_ns, now, cpu, row);
+		send_softirq_worst(SOFTIRQ_WORST_DELAY, vector, delay_ns, row->softirq_ns - raise->softirq_ns,
+				   row->hardirq_ns - raise->hardirq_ns, now, cpu, row);
 }
 
 handler softirq_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
@@ -74,8 +101,13 @@ handler softirq_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 	struct softirq_row *softirq = softirq_row_of(cpu, vector);
 	u64 run_ns = row->softirq_run_ns;
 
-	if (!softirq || !row->softirq_run_valid)
+	if (!softirq)
 		return;
+	if (!row->softirq_run_valid) {
+		/* Its entry was not shown: what raised it does not wait any more. */
+		softirq->raised.at_ns = 0;
+		return;
+	}
 	hist_add(&softirq->run, run_ns);
 	if (run_ns >= SOFTIRQ_THRESHOLD_NS && may_send(&softirq->run_limit, run_ns, now))
 		send_softirq_worst(SOFTIRQ_WORST_RUN, vector, run_ns, 0, row->hardirq_ns - row->softirq_hardirq_ns, now,

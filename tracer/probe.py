@@ -155,7 +155,8 @@ class Table:
     apart by ``keys``). ``histogram`` is a ``struct hist`` member. ``used`` is a key that is 0 in an unused row.
     ``gauges`` are shown as they are, ``peaks`` likewise and set back to 0, so that each is of one interval.
     ``derive(before, after, start_ns, end_ns)`` replaces the generic difference where a table needs more than
-    that: it gets two snapshots of the map and returns the rows and what it had to leave out.
+    that: it gets two snapshots of the map and returns the rows and what it had to leave out. ``writes`` are members
+    that a program makes odd before it changes a row and even again after it: a copy is of one moment.
     ``named(rows, names)`` puts names in place of ids that only the node can resolve, as ``Events.decode`` does.
     """
 
@@ -169,6 +170,7 @@ class Table:
     peaks: tuple[str, ...] = ()
     histogram: str = ""
     used: str = ""
+    writes: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     named: Callable[..., np.ndarray] | None = None
     derive: Callable[..., tuple[np.ndarray, Mapping[str, int]]] | None = None
@@ -198,12 +200,17 @@ class Events:
 
 @dataclass(frozen=True)
 class Loss:
-    """A counter of what a probe missed: ``reason`` as shown, summed over ``field`` of every row of ``map``."""
+    """A counter of what a probe missed: ``reason`` as shown, summed over ``field`` of every row of ``map``.
+
+    Without a map the probe's source, reader or ``derive`` counts it. Of a ``harmless`` one nothing is missing from
+    the probe's numbers: what is not told one by one is counted, or there was nothing to tell.
+    """
 
     reason: str
     map: str
     field: str
     help: str
+    harmless: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from kernel.traced import Traced
 from kernel.workload import SPIN, Task
 
+from tracer.probes.cpustate import _extended
 from tracer.window import Window
 
 PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
@@ -68,6 +70,42 @@ def test_the_parts_add_up_to_the_wall_clock(switched):
     assert set(window.rows["cpu"]) >= os.sched_getaffinity(0)
     for found in window.rows:
         assert sum(int(found[part]) for part in PARTS) == pytest.approx(wall_ns, rel=0.01), f"CPU {found['cpu']}"
+
+
+BURSTS = """
+to, back = os.pipe(), os.pipe()
+if not os.fork():
+    while os.read(to[0], 1):
+        os.write(back[1], b"x")
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    for _ in range(300):
+        os.write(to[1], b"x")
+        os.read(back[0], 1)
+    time.sleep(0.003)
+"""
+
+
+def test_every_row_adds_up_whatever_is_written_while_it_is_copied(switched):
+    snapshots = switched._collector._maps["cpus"]
+    cpus = sorted(os.sched_getaffinity(0))
+    negative = int(snapshots.live["negative"].sum())
+    with ExitStack() as running:
+        for cpu in cpus:
+            running.enter_context(Task(BURSTS, 8, cpu=cpu)).go()
+        snapshots.take()
+        for _ in range(1500):
+            time.sleep(0.004)
+            snapshots.take()
+            interval_ns = snapshots.end_ns - snapshots.start_ns
+            seen = snapshots.before["switches"] > 0
+            raw = _extended(snapshots.after[seen], snapshots.end_ns) - _extended(
+                snapshots.before[seen], snapshots.start_ns
+            )
+            # Before anything is cut off: a torn copy shows here.
+            assert abs(raw.sum(axis=1) - interval_ns).max() < 200_000, raw
+            assert snapshots.stale <= 1
+    assert int(snapshots.live["negative"].sum()) == negative
 
 
 def test_a_task_finds_its_time_in_running(switched):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from kernel.driven import Driven
 from kernel.traced import counted
 from kernel.workload import UNSEEN, Proc, SoftirqsHeld, Task
 
@@ -15,6 +17,8 @@ from tracer.layouts import layout
 
 VECTORS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 NET_RX = 3
+MS = 1_000_000
+UNUSED = 5  # IRQ_POLL: nothing here raises it
 DELAY, RUN = 1, 2
 
 SEND = """
@@ -78,6 +82,59 @@ def test_softirqs_held_up_are_late_and_the_holder_is_named(attach):
     if longest["pid"] != holder.tid:
         pytest.fail(f"{longest['comm']} held the softirq up, not {holder.tid}: {longest}")
     assert longest["holder_ns"] > 0.5 * longest["duration_ns"]
+
+
+@pytest.fixture
+def driven() -> Iterator[Driven]:
+    driven = Driven("softirq")
+    yield driven
+    driven.close()
+
+
+def after(driven: Driven, *events: str) -> tuple[int, int]:
+    """Show the programs these events of an unused vector; return the delays and the entries without a raise."""
+    driven.window("softirq.delay")
+    for event in events:
+        driven.run(f"on_softirq_{event}", UNUSED)
+    window = driven.window("softirq.delay")
+    return counted(of(window.rows, driven.CPU, UNUSED)), window.losses["unraised"]
+
+
+def test_a_raise_between_the_kernels_look_and_the_entry_has_a_run_of_its_own(driven):
+    # All bits are cleared first, then interrupts are let in; the second raise may be one of theirs.
+    assert after(driven, "raise", "raise", "entry", "exit", "entry", "exit") == (2, 0)
+    # Or it came before: then there is no second run, and it is no raise of the next.
+    assert after(driven, "raise", "raise", "entry", "exit") == (1, 0)
+    assert after(driven, "raise", "entry", "exit") == (1, 0)
+    assert after(driven, "entry", "exit") == (0, 1)
+    assert after(driven, "raise", "entry", "raise", "raise", "exit", "entry", "exit", "entry", "exit") == (3, 0)
+
+
+def test_a_raise_does_not_outlive_a_run_whose_entry_was_not_shown(driven):
+    assert after(driven, "raise", "exit") == (0, 0)
+    time.sleep(0.01)
+    assert after(driven, "raise", "entry", "exit") == (1, 0)
+    delay = driven.session.array("softirq_rows")[UNUSED]["delay"]
+    assert delay["sum"] < 10_000_000
+
+
+def test_an_interrupt_before_the_handlers_reads_is_not_the_softirqs_time(driven):
+    row = driven.session.array("cpus")[driven.CPU : driven.CPU + 1]
+
+    def interrupt(left_ns: int, program: str) -> None:
+        """As if one of 1 ms, which ended then, had come between the program's look at the clock and its handler."""
+        row["hardirq_ns"] += MS
+        row["hardirq_left_ns"] = left_ns
+        driven.run(program, UNUSED)
+
+    def run_ns() -> int:
+        left_ns = time.monotonic_ns() + 2 * MS
+        interrupt(left_ns, "on_softirq_entry")
+        interrupt(left_ns + MS + 200_000, "on_softirq_exit")
+        return int(row["softirq_run_ns"][0])
+
+    # Between the two interrupts were 0.2 ms, if no real one came.
+    assert 200_000 in [run_ns() for _ in range(50)]
 
 
 def test_single_events_are_limited_but_the_worst_gets_through(attach):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -381,24 +382,63 @@ def test_an_open_softirq_and_an_interrupt_in_it_are_told_apart() -> None:
     assert shares(cpu, middle, start) == {"running_ns": 0, "idle_ns": 0, "softirq_ns": 1, "hardirq_ns": 3}
 
 
-def test_a_cpu_left_out_or_not_switched_yet_has_no_row() -> None:
+def test_a_cpu_that_had_not_switched_at_both_ends_has_no_row() -> None:
     before = np.zeros(3, CPU_ROW)
+    before["switches"][0], before["stays"][0, 1]["started_ns"] = 1, 300
     after = before.copy()
-    after["untraced"][2] = 1
     after["switches"][1], after["stays"][1, 1]["started_ns"] = 1, 500
     rows, _ = _derive(before, after, 400, 900)
-    assert rows["cpu"].tolist() == [1]
+    assert rows["cpu"].tolist() == [0]
+    assert sum(int(rows[0][part]) for part in PARTS) == 500
 
 
-def test_a_torn_copy_is_cut_to_zero_and_counted() -> None:
-    cpu = Cpu(1000)
-    cpu.run(50)
-    before = cpu.row.copy()
-    before["hardirq_entered_ns"] = 1010  # as if it were open still, but it had ended at once
-    rows, losses = _derive(before, cpu.row, 1050, 1060)
-    assert losses == {"clamped": 1}
-    assert rows[0]["hardirq_ns"] == 0
-    assert all(0 <= rows[0][part] <= 50 for part in PARTS)
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(("late_ns", "clamped"), [(MS // 2, 0), (10 * MS, 1)])
+def test_what_ran_while_rows_were_read_is_told_in_the_next_interval(late_ns: int, clamped: int) -> None:
+    cpu = Cpu(10**12)
+    cpu.switch(0)
+    cpu.softirq()
+    cpu.run(5 * MS)
+    before, copied = cpu.row.copy(), cpu.now
+    cpu.softirq()  # it ended right after the copy, but was taken to last until the interval's end
+    cpu.run(late_ns)
+    start = copied + late_ns
+    cpu.run(20 * MS)
+    rows, losses = _derive(before, cpu.row, start, cpu.now)
+    assert losses == {"clamped": clamped}
+    assert rows[0]["softirq_ns"] == rows[0]["running_ns"] == rows[0]["hardirq_ns"] == 0
+    assert rows[0]["idle_ns"] == cpu.now - start == 20 * MS
+
+
+class Torn:
+    """A row whose program writes while it is copied: ``copies`` looks find it different, odd or moved."""
+
+    def __init__(self, rows: np.ndarray, copies: int) -> None:
+        self.rows, self.left = rows, copies
+
+    def __getitem__(self, place: int) -> int:
+        self.left -= 1
+        if self.left >= 0:
+            self.rows["calls"] += 1
+            self.rows["sum"] = self.rows["calls"]
+            return 1 if self.left % 3 else 2 * self.left
+        return 2
+
+
+@pytest.mark.parametrize(("looks", "stale"), [(0, 0), (7, 0), (10**6, 1)])
+def test_a_row_is_copied_as_it_was_at_one_moment_or_stays_as_it_was(looks: int, stale: int) -> None:
+    rows = np.zeros(1, [("calls", "u8"), ("sum", "u8"), ("writes", "u4")])
+    snapshots = Snapshots(rows, [Table("time", "", map="rows", by=("cpu",), writes=("writes",))])
+    rows["calls"] = rows["sum"] = 5
+    snapshots.take()
+    assert snapshots.stale == 0 and snapshots.after["calls"] == 5
+    torn: Any = Torn(rows, looks)
+    snapshots._writes = [torn]
+    snapshots.take()
+    assert snapshots.stale == stale
+    assert snapshots.after["calls"] == (5 if stale else rows["calls"])
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 10**9), st.sampled_from(["0", "5", "6", "softirq", "hardirq", "look"])))

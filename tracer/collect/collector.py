@@ -13,7 +13,7 @@ from tracer.collect.snapshots import Snapshots
 from tracer.collect.tables import table_rows
 from tracer.kernel import cpus
 from tracer.kernel.session import Session
-from tracer.probe import Clock, Events, Probe, Table
+from tracer.probe import Clock, Events, Loss, Probe, Table
 from tracer.window import Window
 
 __all__ = ["Collector", "Names"]
@@ -50,7 +50,7 @@ class Collector:
             for table in probe.tables
             if isinstance(table, Events)
         }
-        self._lost = {probe.name: [0] * len(probe.losses) for probe in session.probes}
+        self._lost = {probe.name: [0] * len(_mapped(probe)) for probe in session.probes}
         # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
         for _ in session.events():
             pass
@@ -88,6 +88,10 @@ class Collector:
     def pause(self) -> None:
         """Let readers end what must not last a whole long interval (the kernel's accounting)."""
         self._tell_readers("pause", time.monotonic_ns())
+
+    def forget(self) -> None:
+        """Let readers tell again what they tell once (names of stacks)."""
+        self._tell_readers("forget")
 
     def close(self) -> None:
         """Close readers and sources; the session is the caller's."""
@@ -133,7 +137,7 @@ class Collector:
         if table.derive:
             more: Mapping[str, int]
             rows, more = table.derive(snapshots.before, snapshots.after, snapshots.start_ns, snapshots.end_ns)
-            losses = {**losses, **more}
+            losses = {**losses, **more, "stale": snapshots.stale}
             if table.by == ("cpu",):
                 rows, offline = self._of_online(rows)
                 losses["offline"] = offline
@@ -170,9 +174,9 @@ class Collector:
 
     def _losses(self, probe: Probe) -> dict[str, int]:
         """Return what the probe missed since the last call, by reason."""
-        totals = [self._maps[loss.map].total(loss.field) for loss in probe.losses]
+        totals = [self._maps[loss.map].total(loss.field) for loss in _mapped(probe)]
         losses: dict[str, int] = {}
-        for loss, total, before in zip(probe.losses, totals, self._lost[probe.name], strict=True):
+        for loss, total, before in zip(_mapped(probe), totals, self._lost[probe.name], strict=True):
             # The counters have 64 bits, and so has their sum: both may wrap.
             losses[loss.reason] = losses.get(loss.reason, 0) + ((total - before) & 0xFFFFFFFFFFFFFFFF)
         if any(isinstance(hook, Clock) for hook in probe.hooks):
@@ -200,9 +204,14 @@ def _empty(probe: Probe, table: Events, names: Names) -> np.ndarray:
     return table.decode(none, names) if table.decode else none
 
 
+def _mapped(probe: Probe) -> list[Loss]:
+    """Return the losses that are counted in maps."""
+    return [loss for loss in probe.losses if loss.map]
+
+
 def _tabled(session: Session) -> dict[str, list[Table]]:
     """Return the maps that tables or losses are read from, each with its tables."""
-    maps: dict[str, list[Table]] = {loss.map: [] for probe in session.probes for loss in probe.losses}
+    maps: dict[str, list[Table]] = {loss.map: [] for probe in session.probes for loss in _mapped(probe)}
     for probe in session.probes:
         for table in probe.tables:
             if isinstance(table, Table) and table.map:

@@ -12,6 +12,9 @@ from tracer.probe import Table
 
 __all__ = ["Snapshots", "member"]
 
+#: A look takes about 2 µs, a program's writes a tenth of that.
+_LOOKS = 50
+
 
 class Snapshots:
     """The latest two copies of one mapped array, ``before`` and ``after``.
@@ -26,6 +29,9 @@ class Snapshots:
     reading: rows whose reading ``moved`` in this interval or, for a sum that came just before its count, in the one
     before, are all that can have counted, since no program stands still for an interval between two stores.
     Differences are those of the copies: of a value torn apart, sum and count may come in two intervals, each once.
+
+    Rows of tables with ``writes`` are copied until none of these numbers is odd or moved meanwhile. One that a program
+    is kept from finishing (its CPU was taken away) stays as it was in the snapshot before: ``stale`` counts those.
     """
 
     def __init__(self, live: np.ndarray, tables: Sequence[Table] = ()) -> None:
@@ -36,6 +42,8 @@ class Snapshots:
         self._sums = {
             table.histogram: [np.zeros(len(live), "u8") for _ in range(3)] for table in tables if table.histogram
         }
+        self._writes = [live[name] for name in sorted({name for table in tables for name in table.writes})]
+        self.stale = 0
         self.live = live
         self.before = np.zeros_like(live)
         self.after = np.zeros_like(live)
@@ -61,12 +69,24 @@ class Snapshots:
         self.end_ns = time.monotonic_ns()
 
     def _copy_rows(self) -> None:
-        if self._used is None:
+        if self._writes:
+            self.stale = sum(not self._copy_whole(row) for row in range(len(self.live)))
+        elif self._used is None:
             np.copyto(self._copy, self._bytes)
         else:
             # Rows are given out for good, so each stays in every later snapshot.
             self.rows = np.flatnonzero(self._used)
             self._copy[self.rows] = self._bytes[self.rows]
+
+    def _copy_whole(self, row: int) -> bool:
+        """Copy a row as it was at one moment; return whether there was one."""
+        for _ in range(_LOOKS):
+            writes = [int(numbers[row]) for numbers in self._writes]
+            self._copy[row] = self._bytes[row]
+            if not any(number & 1 for number in writes) and writes == [int(numbers[row]) for numbers in self._writes]:
+                return True
+        self._copy[row] = self._older[row]
+        return False
 
     def moved(self, histogram: str) -> npt.NDArray[np.bool_]:
         """Tell, for each of ``rows``, whether a histogram's sum moved in this interval or the one before."""
