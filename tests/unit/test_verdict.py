@@ -11,10 +11,12 @@ from unit.synthetic import MS, NET_RX, NET_TX, SECOND, WORST_WAIT, Node, crowd_i
 from unit.synthetic import events as rows_of
 
 from tracer.analysis.finding import Finding, Severity
+from tracer.analysis.losses import missed
 from tracer.analysis.rules.quality import _share
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import RULES, Verdict, judge
+from tracer.probes import all_probes
 from tracer.window import Window
 
 Ill = Callable[[Node], Sequence[Window]]
@@ -278,6 +280,20 @@ def test_losses_limit_what_the_numbers_mean():
 
 def test_suppressed_events_are_no_losses():
     assert run(lambda node: node.interval(losses={"suppressed": 90_000})).findings == ()
+
+
+@pytest.mark.parametrize("probe", all_probes())
+def test_what_a_probe_declares_harmless_is_not_missing_and_everything_else_is(probe):
+    declared = {loss.reason: loss.harmless for loss in all_probes()[probe].losses}
+    assert missed(probe, dict.fromkeys(declared, 3)) == {reason: 3 for reason, fine in declared.items() if not fine}
+    assert missed(probe, {"unheard of": 3, "not at all": 0}) == {"unheard of": 3}
+
+
+def test_works_that_were_never_queued_are_not_missing():
+    summary = Summary(SECOND)
+    summary.add_interval(Node().interval())
+    summary.losses.add("workqueue", {"unqueued": 9000})
+    assert judge(summary).findings == ()
 
 
 def test_losses_are_compared_with_what_they_are_losses_of():

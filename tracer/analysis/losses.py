@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+
+from tracer.probes import all_probes
 
 __all__ = ["MAX_PROBES", "MAX_REASONS", "Losses", "missed"]
 
@@ -10,16 +13,16 @@ __all__ = ["MAX_PROBES", "MAX_REASONS", "Losses", "missed"]
 MAX_PROBES = 64
 MAX_REASONS = 64
 
-# Counted, but not told one by one: nothing is missing from any histogram. A device that is new has no difference yet.
-_HARMLESS = frozenset({"suppressed", "appeared"})
-# Of these probes every event is counted, some of them under "other".
-_FOLDED_IS_COUNTED = frozenset({"hardirq", "napi"})
+
+@cache
+def _harmless(probe: str) -> frozenset[str]:
+    declared = all_probes()[probe].losses if probe in all_probes() else ()
+    return frozenset(loss.reason for loss in declared if loss.harmless)
 
 
 def missed(probe: str, reasons: Mapping[str, int]) -> dict[str, int]:
     """Return those of a probe's losses that are missing from its numbers, without zeros."""
-    harmless = _HARMLESS | {"folded"} if probe in _FOLDED_IS_COUNTED else _HARMLESS
-    return {reason: int(number) for reason, number in reasons.items() if number and reason not in harmless}
+    return {reason: int(number) for reason, number in reasons.items() if number and reason not in _harmless(probe)}
 
 
 class Losses:

@@ -10,7 +10,7 @@ Caveat: a device that appeared, went away or was reset within an interval has no
 
 from __future__ import annotations
 
-from tracer.probe import Column, Probe, Table
+from tracer.probe import Column, Loss, Probe, Table
 
 __all__ = ["PROBE"]
 
@@ -109,4 +109,5 @@ PROBE = Probe(
         _table("link", "network devices: traffic, losses, link state", _LINK, _LINK_KEYS, _LINK_GAUGES),
         _table("rdma", "RDMA ports: traffic, errors, congestion", _RDMA, _RDMA_KEYS, _RDMA_GAUGES),
     ),
+    losses=(Loss("appeared", "", "", "devices that are new, of which there is no difference yet", harmless=True),),
 )

@@ -125,11 +125,17 @@ PROBE = Probe(
         ),
     ),
     losses=(
-        Loss("unqueued", "workqueue_rows", "unqueued", "works without a delay: barriers of flushes, or not seen"),
+        Loss(
+            "unqueued",
+            "workqueue_rows",
+            "unqueued",
+            "works that were never queued and so have no delay: barriers of flushes",
+            harmless=True,
+        ),
         Loss("unmatched", "workqueue_rows", "unmatched", "works whose start was not seen: no run counted"),
         Loss("collided", "workqueue_rows", "collided", "works or pools without a place: not watched"),
         Loss("negative", "workqueue_rows", "negative", "times below zero, not counted"),
-        Loss("suppressed", "workqueue_rows", "delay_limit.suppressed", "late works not told one by one"),
-        Loss("suppressed", "workqueue_rows", "run_limit.suppressed", "long works not told one by one"),
+        Loss("suppressed", "workqueue_rows", "delay_limit.suppressed", "late works not told one by one", harmless=True),
+        Loss("suppressed", "workqueue_rows", "run_limit.suppressed", "long works not told one by one", harmless=True),
     ),
 )
