@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unit.agent_samples import SECOND, an_alert
 
-from tracer.agent.board import Board
+from tracer.agent.board import AGENT, Board
 from tracer.alerts.alert import Severity, State
 
 NOW = 1_000 * SECOND
@@ -40,6 +40,19 @@ def test_after_a_minute_it_is_a_reminder():
     board = Board()
     board.mark_told(0, an_alert(), NOW)
     assert not board.is_told(0, an_alert(), NOW + 61 * SECOND)
+
+
+def test_what_anyone_sees_fire_is_held_until_that_one_says_it_is_over():
+    board, over = Board(), replace(an_alert(), state=State.RESOLVED)
+    board.hold(0, [], [an_alert()], NOW + SECOND)
+    board.hold(AGENT, [], [an_alert()], NOW + SECOND)
+    assert board.is_held(over, NOW) and not board.is_held(an_alert(cpu=4), NOW)
+    board.hold(0, [over], [], NOW + SECOND)
+    assert board.is_held(over, NOW)
+    board.hold(AGENT, [over], [], NOW + SECOND)
+    assert not board.is_held(over, NOW)
+    board.hold(1, [], [an_alert()], NOW + SECOND)  # and freezes
+    assert board.is_held(over, NOW) and not board.is_held(over, NOW + SECOND)
 
 
 def test_many_marks_cost_the_oldest_only():

@@ -15,6 +15,7 @@ from tracer.agent import crew as module
 from tracer.agent import placing
 from tracer.agent.board import Board
 from tracer.agent.crew import Crew
+from tracer.agent.duty import ENDING
 from tracer.agent.wire import Wire
 
 CPUS = (0, 1)
@@ -135,6 +136,24 @@ def test_all_are_relieved_one_after_the_other(crew):
     _watch(crew)
     assert crew.posts[1].pid != before[1]
     assert not any(post.stale for post in crew.posts)
+
+
+def test_signals_are_held_back_until_a_sentinel_ignores_them(monkeypatch, board):
+    seen, theirs = os.pipe()
+
+    def serve(number: int, *given: Any) -> NoReturn:
+        os.write(theirs, b"%d" % (set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        os._exit(0)
+
+    monkeypatch.setattr(module, "serve", serve)
+    monkeypatch.setattr(module, "rehearse", lambda *given: None)
+    nothing: Any = None
+    crew = Crew(nothing, nothing, board, CPUS)
+    assert os.read(seen, 1) + os.read(seen, 1) == b"11"
+    assert not set(ENDING) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    crew.close()
+    os.close(seen)
+    os.close(theirs)
 
 
 def test_it_does_not_wait_for_one_that_does_not_end(crew):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from unit.agent_samples import SECOND, FakeSink, an_alert
 
-from tracer.agent.board import Board
+from tracer.agent.board import AGENT, Board
 from tracer.agent.outbox import MOST_WAITING, Outbox
+from tracer.alerts.alert import State
 
 NOW = 1_000 * SECOND
 
@@ -63,6 +66,19 @@ def test_the_second_in_line_waits_its_turn_for_shared_sinks_only():
     outbox.send(NOW + 20)
     assert len(shared.got) == 1
     assert outbox.due_ns(NOW + 20) is None
+
+
+def test_a_sentinel_ends_no_alert_that_another_process_sees_fire():
+    board, shared = Board(), FakeSink()
+    over = replace(an_alert(), state=State.RESOLVED)
+    sentinel, agent = Outbox(board, [shared]), Outbox(board, [shared], decides=True)
+    board.hold(AGENT, [], [an_alert()], NOW + SECOND)
+    sentinel.put(over, NOW)
+    sentinel.send(NOW)
+    assert not shared.got and sentinel.due_ns(NOW) is None
+    agent.put(over, NOW)
+    agent.send(NOW)
+    assert shared.got == [over]
 
 
 def test_there_is_an_end_to_what_waits():

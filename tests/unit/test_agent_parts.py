@@ -41,6 +41,17 @@ def test_messages_cross_the_wire_whole(wires):
         list(ours.received())
 
 
+def test_a_goodbye_is_heard_although_the_agent_left_something_unread(wires):
+    ours, theirs = wires
+    assert theirs.send_now(an_alert()) and ours.say("bye")
+    ours.close()
+    heard = []
+    with pytest.raises(EOFError):
+        for kind, _ in theirs.received():
+            heard.append(kind)
+    assert heard == ["bye"]
+
+
 def test_a_wire_that_nobody_reads_keeps_nobody_waiting(wires):
     ours, theirs = wires
     sent = [theirs.send_now(an_alert(stack=("x" * 1000,) * 100)) for _ in range(100)]
@@ -180,6 +191,19 @@ def test_detectors_are_sorted_by_what_they_would_do():
     assert "hard lockup detector (kernel.nmi_watchdog=0)" in off
 
 
+def test_the_settings_are_there_before_the_first_interval_and_stay():
+    lookout = Lookout([RULE], SECOND, lambda address: ("", ""), {"kernel.watchdog_thresh": "10"})
+    assert lookout.view([]).settings == lookout.settings == {"kernel.watchdog_thresh": "10"}
+
+
+def test_a_history_is_bounded_in_bytes():
+    rule = Rule("big", "", "", "", lambda view: (), (), history=(("a", "b"),))
+    lookout = Lookout([rule], SECOND, lambda address: ("", ""))
+    for second in range(100):
+        view = lookout.view([Window("a", "b", second, second + 1, np.zeros(1 << 17, "u8"))])
+    assert [window.start_ns for window in view.history["a", "b"]] == [96, 97, 98, 99]
+
+
 def test_facts_stand_in_a_column_and_are_printable():
     assert startup.aligned([("node", "a\x1b[2J"), ("rules", "1"), ("rules", "2")]) == [
         "node   a\\x1b[2J", "rules  1", "       2",
@@ -198,6 +222,31 @@ def test_fakes_are_direct_sinks():
 
 def test_the_kernels_settings_are_there_before_the_first_interval():
     assert int(settings_now()["kernel.panic"]) >= -1
+
+
+def test_code_that_comes_and_goes_has_a_name_only_from_a_table_read_since_it_was_seen(monkeypatch):
+    tables = [
+        {0x100: (b"[bpf]", b"bpf_prog_1_old"), 0x200: (symbols.KERNEL, b"schedule"), 0x300: (b"[nfs]", b"nfs_wait")}
+    ]
+
+    class Table:
+        hidden = False
+
+        def __init__(self):
+            self.known = tables[-1]
+
+        def resolve(self, addresses):
+            return [self.known[int(address)] for address in addresses]
+
+    monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", Table)
+    monkeypatch.setattr(symbols, "text", lambda path, limit: "nfs 16384 0 - Live 0xffffffffc0000000\n")
+    found = symbols.Symbols()
+    # Loaded since: the table has its neighbour.
+    tables.append({**tables[0], 0x100: (b"[bpf]", b"bpf_prog_2_new")})
+    assert found.symbol(0x100) == ("0x100", "")
+    assert found.symbol(0x200) == ("schedule", "") and found.symbol(0x300) == ("nfs_wait", "nfs")
+    found.refresh()
+    assert found.symbol(0x100) == ("bpf_prog_2_new", "bpf")
 
 
 def test_symbols_are_read_again_when_a_module_came_and_not_for_a_name_alone(monkeypatch):

@@ -55,6 +55,16 @@ def test_soft_lockup(thresh, panic, logs, panics):
 
 
 @pytest.mark.parametrize(
+    ("thresh", "page_s"), [(1, 0.6), (2, 1.2), (3, 1.8), (5, 3), (8, 4.8), (9, 5), (10, 5), (30, 5), (60, 5)]
+)
+def test_a_page_comes_at_a_quarter_of_the_soonest_report_or_at_5_s(thresh, page_s):
+    # Counted in whole units of 2^30 ns, 2 * thresh of them may be over at the sixth timer: 2.4 s at a thresh of 1.
+    budget = deadlines.soft_lockup(view(kernel__watchdog_thresh=thresh))
+    assert budget.quarter_ns(5 * SECOND) == int(page_s * SECOND)
+    assert budget.soonest_ns is not None and budget.soonest_ns * 10 == 24 * thresh * SECOND
+
+
+@pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"kernel__soft_watchdog": 0}, "kernel.soft_watchdog=0"),

@@ -13,11 +13,12 @@ from importlib import import_module
 from types import TracebackType
 
 from tracer.agent import keeping, placing
-from tracer.agent.board import Board
+from tracer.agent.board import AGENT, Board
+from tracer.agent.boxwatch import BoxWatch
 from tracer.agent.crew import Crew
 from tracer.agent.desk import Desk
 from tracer.agent.duty import Duty, open_stream
-from tracer.agent.lookout import Lookout, settings_now
+from tracer.agent.lookout import Lookout, kernel_side, settings_now
 from tracer.agent.orders import Orders, check, open_sinks
 from tracer.agent.sentinel import STAGGER_NS
 from tracer.agent.sight import OPEN
@@ -31,6 +32,7 @@ from tracer.errors import RecordingError
 from tracer.kernel.clock import Offset, offset_ns
 from tracer.kernel.cpus import OnlineCpus
 from tracer.kernel.job import MOST_SENTINELS
+from tracer.kernel.machine import machine_id
 from tracer.kernel.memlock import give_back_memory
 from tracer.kernel.session import Session
 from tracer.kernel.textfiles import text
@@ -44,6 +46,8 @@ _READY_SECONDS = 15.0
 _TEND_SECONDS = 1.0
 #: An interval that comes so late says that this process, or the whole machine, was paused.
 _PAUSE_NS = 1_000_000_000
+#: Intervals for which what fires is not over, whatever sentinels say.
+_HELD = 3
 #: For a sentinel that has to be forked again, and for names of kernel code.
 _KEPT = ("ipc_lock", "sys_nice", "syslog")
 
@@ -60,11 +64,13 @@ class Agent:
         stream = orders.stream_spec
         self.orders = orders
         self.rules = tuple(rules.values())
-        self.identity = Identity(os.uname().nodename, text("/proc/sys/kernel/random/boot_id") or "", offset_ns()[0])
+        boot_id = text("/proc/sys/kernel/random/boot_id") or ""
+        self.identity = Identity(os.uname().nodename, boot_id, offset_ns()[0], machine=machine_id())
         self._note = note
         self._said: set[str] = set()
         self._viewed_ns = 0
         self._offset = Offset()
+        self._boxes = BoxWatch()
         self._engine = Engine(self.rules, self.identity, shadow=orders.shadow)
         self._restore()
         self._board = Board()
@@ -128,9 +134,12 @@ class Agent:
         fast = tuple(rule for rule in self.rules if rule.fast)
         self._fast = {rule.name for rule in fast}
 
+        settings = settings_now()
+
         def attached(session: Session) -> None:
             self.symbols = Symbols()
-            self._board.put_settings(settings_now())
+            self._board.put_settings(settings)
+            self._lookout = Lookout(self.rules, self.orders.interval_ns, self.symbols.symbol, settings)
             duty = Duty(
                 self.identity, fast, self.symbols.symbol, frozenset(self.orders.shadow), tuple(self.direct),
                 stream, self.orders.interval_ns, self._engine.state(),
@@ -139,13 +148,13 @@ class Agent:
             opened.callback(self.crew.close)
 
         request = Request(
-            self.orders.probes, interval_ns=self.orders.interval_ns, sentinels=len(cpus), keep=_KEPT
+            self.orders.probes, interval_ns=self.orders.interval_ns, sentinels=len(cpus), keep=_KEPT,
+            constants=kernel_side(settings),
         )  # fmt: skip
         self.trace = Trace(request, attached)
         opened.callback(self.trace.close)
         # Before the programs: without them every CPU would look stuck.
         opened.callback(self.crew.close)
-        self._lookout = Lookout(self.rules, self.orders.interval_ns, self.symbols.symbol)
 
     def _open(self, opened: contextlib.ExitStack, stream: str) -> None:
         """Open what may have threads or processes: after the sentinels."""
@@ -158,7 +167,7 @@ class Agent:
         self.recorder = None
         if self.orders.blackbox:
             path, *more = self.orders.blackbox
-            self.recorder = Recorder(path, header=header, mirror="".join(more))
+            self.recorder = Recorder(path, self.orders.blackbox_bytes, header, mirror="".join(more))
             opened.callback(self.recorder.close)
             for note in self.recorder.notes:
                 self._note(note)
@@ -170,6 +179,7 @@ class Agent:
             self._board, self.direct, self.slow, self._note, stream=self.stream, recorder=self.recorder
         )  # fmt: skip
         opened.callback(self.desk.close)
+        self.desk.resume(self.firing)
         self._hear_ready()
         give_back_memory()
 
@@ -209,7 +219,7 @@ class Agent:
     def _hear(self) -> None:
         alerts, notes = self.crew.received()
         for alert in alerts:
-            self.desk.deliver(alert, _LATER_NS)
+            self.desk.forward(alert, _LATER_NS)
         for note in notes:
             self._note(note)
 
@@ -221,7 +231,9 @@ class Agent:
         self._board.put_settings(self._lookout.settings)
         for moved_ns in self._offset.moved():
             self._engine.tell_time(moved_ns)
-        for alert in self._engine.judge(self._after_a_pause(view)):
+        told = self._engine.judge(self._after_a_pause(view))
+        self._board.hold(AGENT, told, self._engine.firing, time.monotonic_ns() + _HELD * self.orders.interval_ns)
+        for alert in told:
             self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()
         self._pass_on(windows)
@@ -241,6 +253,8 @@ class Agent:
     def _pass_on(self, windows: Sequence[Window]) -> None:
         if self.recorder:
             self.recorder.windows(windows)
+            if self.recorder.begins_again():
+                self.trace.forget()
         if self.stream:
             self.stream.send_windows(windows)
             self.stream.beat(time.monotonic_ns())
@@ -251,8 +265,7 @@ class Agent:
         """Yield what went wrong in here, each once."""
         found = [f"rule {name} fails: {why}" for name, why in self._engine.broken.items()]
         found += [self._keeper.error] if self._keeper and self._keeper.error else []
-        for status in self.recorder.status() if self.recorder else ():
-            found += [f"black box {status.path}: {status.error}"] if status.error else []
+        yield from self._boxes.notes(self.recorder.status()) if self.recorder else ()
         for trouble in found:
             if trouble not in self._said:
                 self._said.add(trouble)

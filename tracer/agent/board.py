@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 import numpy as np
 
-from tracer.alerts.alert import Alert
+from tracer.alerts.alert import Alert, State
 
-__all__ = ["Board"]
+__all__ = ["AGENT", "Board"]
 
 _ROWS, _WAYS = 4096, 4
 _MARK = np.dtype([("key", "u8"), ("rank", "u8"), ("time_ns", "u8")])
 _SENTINEL = np.dtype([("beat_ns", "u8"), ("told", "u8"), ("dropped", "u8"), ("late", "u8")])
 _MOST_SENTINELS = 8
+#: Who holds alerts besides the sentinels, which go by their numbers.
+AGENT = _MOST_SENTINELS
 _SETTINGS_BYTES = 32 << 10
 #: What was delivered is delivered again after so long: it is a reminder then.
 _REMINDER_NS = 60_000_000_000
@@ -49,19 +51,31 @@ class Board:
 
         Better is a higher severity, and more known of the culprit.
         """
-        key = _key(place, alert)
+        key = _key(f"sink {place} {alert.state.value}", alert)
         mark = self._marks[self._row(key)]
         fresh = now_ns - int(mark["time_ns"]) < _REMINDER_NS
         return bool(mark["key"] == key and mark["rank"] >= _rank(alert) and fresh)
 
     def mark_told(self, place: int, alert: Alert, now_ns: int) -> None:
         """Note that sink number ``place`` has it: only once it has."""
-        key = _key(place, alert)
-        mark = self._marks[self._row(key)]
-        # The key last: whoever looks meanwhile finds another alert's mark or none, and delivers twice.
-        mark["key"] = 0
-        mark["rank"], mark["time_ns"] = _rank(alert), now_ns
-        mark["key"] = key
+        self._mark(_key(f"sink {place} {alert.state.value}", alert), _rank(alert), now_ns)
+
+    def hold(self, holder: int, told: Iterable[Alert], firing: Iterable[Alert], until_ns: int) -> None:
+        """Note which alerts ``holder`` (a sentinel's number, or ``AGENT``) sees fire, and which of ``told`` are over.
+
+        Whoever freezes holds them until ``until_ns``.
+        """
+        for alert in told:
+            if alert.state is State.RESOLVED:
+                self._mark(_key(f"holder {holder}", alert), 0, 0)
+        for alert in firing:
+            self._mark(_key(f"holder {holder}", alert), 0, until_ns)
+
+    def is_held(self, alert: Alert, now_ns: int) -> bool:
+        """Return whether any process sees this alert fire still: it is not over then."""
+        keys = [_key(f"holder {holder}", alert) for holder in range(AGENT + 1)]
+        marks = [(key, self._marks[self._row(key)]) for key in keys]
+        return any(mark["key"] == key and mark["time_ns"] > now_ns for key, mark in marks)
 
     def put_settings(self, settings: Mapping[str, str]) -> None:
         """Show the kernel's settings to the sentinels; the agent alone calls this."""
@@ -84,6 +98,13 @@ class Board:
             self._settings, self._settings_number = json.loads(text), number
         return self._settings
 
+    def _mark(self, key: int, rank: int, time_ns: int) -> None:
+        mark = self._marks[self._row(key)]
+        # The key last: whoever looks meanwhile finds another alert's mark or none, and delivers twice.
+        mark["key"] = 0
+        mark["rank"], mark["time_ns"] = rank, time_ns
+        mark["key"] = key
+
     def _row(self, key: int) -> int:
         """Return where a key's mark is, or else may be: in place of the oldest of a few."""
         first = key % (_ROWS // _WAYS) * _WAYS
@@ -92,8 +113,8 @@ class Board:
         return first + int(found[0] if len(found) else np.argmin(ways["time_ns"]))
 
 
-def _key(place: int, alert: Alert) -> int:
-    text = f"{place}\0{alert.id}\0{alert.state.value}"
+def _key(what: str, alert: Alert) -> int:
+    text = f"{what}\0{alert.id}"
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little") or 1
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tracer.agent import placing
 from tracer.agent.board import Board
-from tracer.agent.duty import Duty, rehearse, serve
+from tracer.agent.duty import ENDING, Duty, rehearse, serve
 from tracer.agent.wire import Wire
 from tracer.alerts.alert import Alert
 from tracer.kernel.memlock import give_back_memory
@@ -25,6 +25,8 @@ _AGAIN_NS = 5 * _SECOND
 _MOST_DOUBLED = 6
 #: One that has not turned for so long is told: its CPU may be the one that is stuck.
 _SILENT_NS = 2 * _SECOND
+#: A stream's goodbye may take one.
+_GOODBYE_SECONDS = 2.0
 
 
 @dataclass
@@ -122,7 +124,7 @@ class Crew:
         for post in self.posts:
             self._dismiss(post)
         for post in self.posts:
-            self._end(post, seconds=1.0)
+            self._end(post, seconds=_GOODBYE_SECONDS)
 
     def _replace(self, post: Post, now_ns: int) -> list[str]:
         if now_ns - post.forked_ns < _AGAIN_NS << min(max(post.deaths - 1, 0), _MOST_DOUBLED):
@@ -154,16 +156,19 @@ class Crew:
         post.forked_ns, post.silent, post.ready, post.stale = time.monotonic_ns(), False, False, False
         parent = os.getpid()
         ours, theirs = Wire.pair()
+        # Until the sentinel ignores them it would answer as the agent does.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             post.pid = os.fork()
+            if not post.pid:
+                serve(post.number, post.cpu, theirs, self._session, self._duty, self._board, parent)
         except OSError as error:
             ours.close()
-            theirs.close()
             post.deaths += 1
             return f"sentinel {post.number} can't be forked: {error.strerror}"
-        if not post.pid:
-            serve(post.number, post.cpu, theirs, self._session, self._duty, self._board, parent)
-        theirs.close()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
         post.wire = ours
         return ""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
-from tracer.alerts.alert import Alert
+from tracer.alerts.alert import Alert, State
 from tracer.sinks import Courier, DirectSink, Sink
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class _Recorder(Protocol):
 class Desk:
     """Delivers what the agent judged itself and what sentinels told; what a sink has had already stays away from it.
 
+    Alerts of rules on trial go to all; sinks that people or pagers read leave them out themselves.
+
     Construct it when the sentinels are forked: it starts a thread for each of ``slow``. ``told`` counts news.
     """
 
@@ -42,10 +44,21 @@ class Desk:
     ) -> None:
         self._board = board
         self._direct = direct
-        self._outbox = Outbox(board, direct, [stream] if stream else [])
+        self._outbox = Outbox(board, direct, [stream] if stream else [], decides=True)
         self._couriers = [Courier(sink, report) for sink in slow]
         self._recorder = recorder
         self.told = 0
+
+    def resume(self, firing: Iterable[Alert]) -> None:
+        """Go on with what an earlier process has told: where an alert ends that nobody repeats."""
+        for courier in self._couriers:
+            for alert in firing if courier.repeats else ():
+                courier.send(alert)
+
+    def forward(self, alert: Alert, later_ns: int) -> None:
+        """Deliver what a sentinel told, unless it says that something is over which another process sees go on."""
+        if alert.state is not State.RESOLVED or not self._board.is_held(alert, time.monotonic_ns()):
+            self.deliver(alert, later_ns)
 
     def deliver(self, alert: Alert, later_ns: int = 0) -> None:
         """Deliver; to sinks that the sentinels have, too, only if none of them has done it ``later_ns`` from now."""
@@ -57,8 +70,7 @@ class Desk:
         self.told += 1
         if self._recorder:
             self._recorder.alert(alert)
-        # A rule on trial is told to nobody but the logs.
-        for courier in () if alert.shadow else self._couriers:
+        for courier in self._couriers:
             courier.send(alert)
 
     def send(self) -> float | None:

@@ -29,7 +29,10 @@ from tracer.sinks import DirectSink
 if TYPE_CHECKING:
     from tracer.agent.streaming import Streaming
 
-__all__ = ["Duty", "open_stream", "rehearse", "serve"]
+__all__ = ["ENDING", "Duty", "open_stream", "rehearse", "serve"]
+
+#: They reach the whole group (Ctrl-C, timeout(1), a service that stops): the agent ends, and that ends its sentinels.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: Without the first, memory would be refused at the limit once it is locked; the second is for the stream's token.
 _KEPT = ("ipc_lock", "dac_read_search")
@@ -72,7 +75,10 @@ def open_stream(spec: str, identity: Identity, interval_ns: int) -> Streaming:
 
 
 def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board, agent: int) -> NoReturn:
-    """Be a sentinel until the agent (a pid) is gone; called in the forked process, which never returns from here."""
+    """Be a sentinel until the agent (a pid) is gone; called in the forked process, which never returns from here.
+
+    ``ENDING`` are blocked when it is called.
+    """
     code = 1
     try:
         _settle_down(cpu, agent)
@@ -89,10 +95,9 @@ def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board
 
 def _settle_down(cpu: int, agent: int) -> None:
     signal.set_wakeup_fd(-1)
-    # Ctrl-C reaches the whole group: the agent ends, and that ends this.
-    for number in (signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     syscalls.die_with_parent()
     if os.getppid() != agent:
         os._exit(1)  # it died before that

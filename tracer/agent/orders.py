@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from tracer.alerts.rule import Rule
+from tracer.blackbox.layout import DEFAULT_SIZE, Geometry
 from tracer.errors import UsageError
 from tracer.sinks import DirectSink, Sink, open_sink
 from tracer.sinks.journald import SOCKET
@@ -23,7 +24,7 @@ class Orders:
     """The options of ``foreshock agent``. ``stream`` is HOST:PORT or "", ``sinks`` are as ``open_sink`` reads them,
     of which one may be a stream instead.
 
-    ``blackbox``: up to two paths.
+    ``blackbox``: up to two paths, of ``blackbox_bytes`` each.
     """
 
     interval_ns: int = 1_000_000_000
@@ -31,6 +32,7 @@ class Orders:
     sinks: tuple[str, ...] = ()
     shadow: tuple[str, ...] = ()
     blackbox: tuple[str, ...] = ()
+    blackbox_bytes: int = DEFAULT_SIZE
     stream: str = ""
     token_file: str = ""
     state: Path | None = None
@@ -75,7 +77,7 @@ def _is_stream(spec: str) -> bool:
 
 
 def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
-    """Raise UsageError for orders that can't be carried out anywhere: before anything is attached."""
+    """Raise UsageError or OutputError for orders that can't be carried out anywhere: before anything is attached."""
     if sum(map(_is_stream, orders.sinks)) + bool(orders.stream) > 1:
         raise UsageError("there can be one stream.", hint="its receiver may serve several")
     if orders.token_file and not orders.stream:
@@ -92,3 +94,4 @@ def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
             raise UsageError(f"--shadow {name}: there is no such rule.", hint=f"rules: {known}")
     if len(set(orders.blackbox)) != len(orders.blackbox) or len(orders.blackbox) > 2:
         raise UsageError("--blackbox takes one path, or two different ones.", hint="the second should be another disk")
+    Geometry.of_size(orders.blackbox_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracer.agent.board import Board
-from tracer.alerts.alert import Alert
+from tracer.alerts.alert import Alert, State
 from tracer.sinks import DirectSink
 
 __all__ = ["Outbox"]
@@ -26,11 +26,15 @@ class Outbox:
     """Direct sinks and what they have not taken yet.
 
     ``shared`` sinks are those that several processes write to: each gets an alert from one of them, and from another
-    where that one is frozen. ``own`` sinks get all. ``sent`` counts messages, ``dropped`` those that gave way.
+    where that one is frozen; that it is over, from the last that sees it fire, or from whoever ``decides``. ``own``
+    sinks get all. ``sent`` counts messages, ``dropped`` those that gave way.
     """
 
-    def __init__(self, board: Board, shared: Sequence[DirectSink], own: Sequence[DirectSink] = ()) -> None:
+    def __init__(
+        self, board: Board, shared: Sequence[DirectSink], own: Sequence[DirectSink] = (), *, decides: bool = False
+    ) -> None:
         self._board = board
+        self._decides = decides
         self._sinks = (*shared, *own)
         self._shared = len(shared)
         self._waiting: list[_Letter] = []
@@ -64,7 +68,7 @@ class Outbox:
     def _send(self, letter: _Letter, now_ns: int) -> bool:
         shared = letter.place < self._shared
         # Right before sending, marked after: whoever freezes in between loses nothing.
-        if shared and self._board.is_told(letter.place, letter.alert, now_ns):
+        if shared and (self._board.is_told(letter.place, letter.alert, now_ns) or self._goes_on(letter.alert, now_ns)):
             return True
         if not self._sinks[letter.place].send_now(letter.alert):
             return False
@@ -72,3 +76,6 @@ class Outbox:
         if shared:
             self._board.mark_told(letter.place, letter.alert, now_ns)
         return True
+
+    def _goes_on(self, alert: Alert, now_ns: int) -> bool:
+        return not self._decides and alert.state is State.RESOLVED and self._board.is_held(alert, now_ns)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import tracer
 from tracer import units
 from tracer.agent.agent import Agent
+from tracer.agent.boxwatch import in_words
 from tracer.agent.startup import aligned, detector_lines, sentinel_lines
 from tracer.alerts.rule import View
 from tracer.escape import printable
@@ -83,4 +84,5 @@ def _quiet(agent: Agent, missed: int) -> str:
         f"{missed} lost",
         f"{agent.desk.dropped + agent.crew.dropped} not delivered",
     ]
+    parts += [f"black box {in_words(status)}" for status in (agent.recorder.status() if agent.recorder else ())]
     return f"{units.moment(time.time_ns())}  all quiet: {', '.join(parts)}"

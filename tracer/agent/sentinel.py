@@ -57,6 +57,7 @@ class Sentinel:
         self._engine = engine
         self._board = board
         self._outbox = outbox
+        self._number = number
         self._life = board.sentinels[number : number + 1]
         self._later_ns = number * STAGGER_NS
         self._wire = wire
@@ -103,7 +104,9 @@ class Sentinel:
         view = self._sight.look(now_ns, self._board.settings())
         if self._engine.idle and not any(len(window.rows) for window in view.windows.values()):
             return
-        for alert in self._engine.judge(view):
+        told = self._engine.judge(view)
+        self._board.hold(self._number, told, self._engine.firing, now_ns + _LATE_NS)
+        for alert in told:
             self._outbox.put(alert, now_ns, self._later_ns)
         self._complain()
 

@@ -14,6 +14,7 @@ __all__ = ["Symbols"]
 
 _READ_AGAIN_SECONDS = 60.0
 _MODULES = "/proc/modules"
+_MOST_ASKED = 1024
 
 
 class Symbols:
@@ -24,6 +25,8 @@ class Symbols:
         self._kallsyms = Kallsyms.of_running_kernel()
         self._again_at = 0.0
         self._unknown = False
+        self._asked: set[int] = set()
+        self._settled: set[int] = set()
 
     @property
     def hidden(self) -> bool:
@@ -37,6 +40,11 @@ class Symbols:
             self._unknown = True
             return f"{address:#x}", ""
         module, name = found
+        if self._comes_and_goes(module) and address not in self._settled:
+            self._unknown = True
+            if len(self._asked) < _MOST_ASKED:
+                self._asked.add(address)
+            return f"{address:#x}", ""
         return name.decode(errors="replace"), "" if module == KERNEL else module.decode(errors="replace").strip("[]")
 
     def refresh(self) -> bool:
@@ -49,9 +57,20 @@ class Symbols:
         missing = self._unknown and not self.hidden and time.monotonic() >= self._again_at
         self._unknown = False
         if changed or missing:
+            self._settled, self._asked = self._asked, set()
             self._kallsyms, self._again_at = Kallsyms.of_running_kernel(), time.monotonic() + _READ_AGAIN_SECONDS
             give_back_memory()  # 30 MB, which reading takes for a moment
         return changed
+
+    def _comes_and_goes(self, module: bytes) -> bool:
+        """Return whether this is code of which the kernel tells no end, and that others replace unseen.
+
+        That is BPF programs and trampolines: kallsyms has them as modules, /proc/modules has not. A name of theirs
+        is right in a table that was read since the address was seen, for then the code was there already.
+        """
+        return module != KERNEL and module.decode(errors="replace").strip("[]") not in {
+            name for name, _ in self._modules
+        }
 
     def _read_modules(self) -> frozenset[tuple[str, str]]:
         """Return names and addresses; how often they are used changes all the time. Source: proc_modules(5)."""

@@ -64,6 +64,8 @@ class Wire:
                 data = self._socket.recv(_PACKET)
             except BlockingIOError:
                 return
+            except ConnectionResetError:
+                continue  # the other end left something unread; what it said comes behind
             except ConnectionError:
                 raise EOFError from None
             if not data:

@@ -41,7 +41,7 @@ class Budget:
 
     ``logs_ns``: it speaks at the latest so long after what it measures began; None: it is off, or its settings are
     not known, and ``why`` says which. ``panics_ns``: it panics by then; None: it only logs. ``setting``: the settings
-    that decide, as read.
+    that decide, as read. ``soonest_ns``: how soon it may speak; None: not before ``logs_ns``.
     """
 
     detector: str
@@ -49,6 +49,7 @@ class Budget:
     panics_ns: int | None
     setting: str
     why: str = ""
+    soonest_ns: int | None = None
 
     @property
     def remark(self) -> str:
@@ -63,8 +64,9 @@ class Budget:
         return Countdown(self.detector, began_ns + latest_ns, self.panics_ns is not None, self.setting)
 
     def quarter_ns(self, most_ns: int) -> int:
-        """Return a quarter of the time until the detector first speaks, or ``most_ns`` where that is less."""
-        return most_ns if self.logs_ns is None else min(most_ns, self.logs_ns // 4)
+        """Return a quarter of the time until the detector may first speak, or ``most_ns`` where that is less."""
+        speaks_ns = self.logs_ns if self.soonest_ns is None else self.soonest_ns
+        return most_ns if speaks_ns is None else min(most_ns, speaks_ns // 4)
 
 
 def watchdog_period_ns(view: View) -> int:
@@ -76,7 +78,8 @@ def soft_lockup(view: View) -> Budget:
     """Return the soft lockup detector's budget, from when its thread was last fed.
 
     watchdog_timer_fn() comes every 0.4 * thresh and complains at the first time at which more than 2 * thresh units
-    of 2^30 ns have passed: 24 s at the default of 10. Since e700f5d1 ("watchdog: softlockup: panic when lockup
+    of 2^30 ns have passed, counted in whole ones: between 2 and 3 of them at a thresh of 1, so after 2.4 to 3.6 s;
+    24 s at the default of 10. Since e700f5d1 ("watchdog: softlockup: panic when lockup
     duration exceeds N thresholds") (in v7.0) softlockup_panic may be N > 1; complaints come every 24 s, and it is the
     N-th that is long enough.
     """
@@ -86,10 +89,11 @@ def soft_lockup(view: View) -> Budget:
     if off:
         return Budget(name, None, None, setting, off)
     period_ns = watchdog_period_ns(view)
-    needed_ns = (2 * view.number("kernel.watchdog_thresh", 10) + 1) * _WATCHDOG_UNIT_NS
-    logs_ns = math.ceil(needed_ns / period_ns) * period_ns
+    count = 2 * view.number("kernel.watchdog_thresh", 10)
+    soonest_ns, logs_ns = (math.ceil(n * _WATCHDOG_UNIT_NS / period_ns) * period_ns for n in (count, count + 1))
     complaints = view.number("kernel.softlockup_panic", 0)
-    return Budget(name, logs_ns, logs_ns * complaints if complaints > 0 else None, setting)
+    panics_ns = logs_ns * complaints if complaints > 0 else None
+    return Budget(name, logs_ns, panics_ns, setting, soonest_ns=soonest_ns)
 
 
 def last_fed_ns(view: View, stalled_ns: int, unfed_ns: int, *, idle: bool) -> int:

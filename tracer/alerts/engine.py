@@ -19,12 +19,16 @@ MOST_ALERTS = 256
 
 @dataclass(frozen=True)
 class Identity:
-    """Who speaks: the node, this boot of it, the process. ``clock_offset_ns``: CLOCK_REALTIME less CLOCK_MONOTONIC."""
+    """Who speaks: the node, this boot of it, the process. ``clock_offset_ns``: CLOCK_REALTIME less CLOCK_MONOTONIC.
+
+    ``machine``: what tells two nodes of one name apart, "" if nothing does.
+    """
 
     node: str
     boot_id: str
     clock_offset_ns: int
     source: str = "agent"
+    machine: str = ""
 
 
 @dataclass

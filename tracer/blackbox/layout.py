@@ -21,6 +21,7 @@ from tracer.errors import OutputError
 
 __all__ = [
     "BLOCK",
+    "DEFAULT_SIZE",
     "HEAD_BYTES",
     "LEAST_SIZE",
     "MOST_SIZE",
@@ -33,6 +34,7 @@ __all__ = [
 
 BLOCK = 4096  # the page and the sector of everything in use
 LEAST_SIZE = 64 << 10
+DEFAULT_SIZE = 64 << 20
 MOST_SIZE = 1 << 30  # a reader looks at every block
 _MAGIC = b"\x89FBX\r\n\x1a\n"
 _VERSION = 1

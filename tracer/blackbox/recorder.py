@@ -10,7 +10,7 @@ from typing import Any
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_record
 from tracer.blackbox.lane import Lane, Status
-from tracer.blackbox.layout import BLOCK, Geometry, blocks_of
+from tracer.blackbox.layout import BLOCK, DEFAULT_SIZE, Geometry, blocks_of
 from tracer.errors import OutputError
 from tracer.recording import FrameEncoder, Kind
 from tracer.recording.frames import pack_frame
@@ -18,7 +18,6 @@ from tracer.window import Window
 
 __all__ = ["DEFAULT_SIZE", "Recorder", "Status"]
 
-DEFAULT_SIZE = 64 << 20
 _CLOSE_SECONDS = 2.0
 
 

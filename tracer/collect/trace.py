@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -38,7 +38,8 @@ _FOREIGN = (
 class Request:
     """What to trace, as the command line says it. ``cpus`` is a kernel list such as "0-3,8".
 
-    ``sentinels`` and ``keep`` are the agent's: rings for so many processes, and capabilities it needs all along.
+    ``sentinels``, ``keep`` and ``constants`` are the agent's: rings for so many processes, capabilities it needs all
+    along, and probes' settings other than their own.
     """
 
     probes: str = "auto"
@@ -49,6 +50,7 @@ class Request:
     cpus: str | None = None
     sentinels: int = 0
     keep: tuple[str, ...] = ()
+    constants: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def filters(self) -> dict[str, str]:
@@ -206,7 +208,7 @@ def _options(request: Request, names: CgroupNames) -> Options:
     online = cpus.online()
     chosen = frozenset(cpus.parse_list(request.cpus)) if request.cpus is not None else None
     clock = [cpu for cpu in online if cpu not in cpus.undisturbed() and (chosen is None or cpu in chosen)]
-    constants: dict[str, int] = {"CGROUP_V1": 1} if names.is_v1 else {}
+    constants = {**request.constants, **({"CGROUP_V1": 1} if names.is_v1 else {})}
     if request.pid is not None:
         constants["FILTER_TGID"] = _existing(request.pid)
     if request.cgroup is not None:

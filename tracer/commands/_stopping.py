@@ -6,23 +6,31 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 __all__ = ["stopping", "waking"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: timeout(1) signals its child, and then the child's whole group: the same request, twice.
+_SAME_SECONDS = 1.0
 
 
 @contextlib.contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first of these signals sets; a second one interrupts whatever still runs."""
+    """Yield an event that the first of these signals sets; one more, a second later, interrupts whatever still runs."""
     stop = threading.Event()
+    asked_at = 0.0
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        nonlocal asked_at
+        now = time.monotonic()
+        if not stop.is_set():
+            asked_at = now
+            stop.set()
+        elif now - asked_at >= _SAME_SECONDS:
             raise KeyboardInterrupt
-        stop.set()
 
     before = {number: signal.signal(number, ask) for number in _SIGNALS}
     try:

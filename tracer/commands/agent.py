@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from tracer.commands._early import start_early
-from tracer.commands._options import INTERVAL
+from tracer.commands._options import INTERVAL, SIZE
 from tracer.commands._stopping import stopping, waking
 
 GROUP = "Run always"
@@ -31,6 +31,8 @@ _STATE = "/var/lib/foreshock/alerts.state"
 @click.option("--shadow", multiple=True, metavar="RULE", help="A rule on trial: its alerts are only logged.")
 @click.option("--blackbox", multiple=True, metavar="PATH",
               help="Record the last minutes into this file; a second one is a copy, on another disk.")  # fmt: skip
+@click.option("--blackbox-size", type=SIZE, default="64MiB", show_default=True, metavar="SIZE",
+              help="Of each of these files, 64KiB to 1GiB.")  # fmt: skip
 @click.option("--stream", default="", metavar="HOST:PORT", help="Send alerts and windows to 'foreshock fleet serve'.")
 @click.option("--token-file", default="", metavar="FILE", help="Holds the stream's token.")
 @click.option("--state", metavar="FILE", help=f"Which alerts fire, for after a restart. As root: {_STATE}.")
@@ -41,6 +43,7 @@ def agent(
     sinks: tuple[str, ...],
     shadow: tuple[str, ...],
     blackbox: tuple[str, ...],
+    blackbox_size: int,
     stream: str,
     token_file: str,
     state: str | None,
@@ -68,8 +71,9 @@ def agent(
 
         kept = state or (_STATE if os.geteuid() == 0 else None)
         orders = Orders(
-            interval, probes, sinks, shadow, blackbox, stream, token_file, Path(kept) if kept else None, foreground
-        )
+            interval, probes, sinks, shadow, blackbox, blackbox_size, stream, token_file,
+            Path(kept) if kept else None, foreground,
+        )  # fmt: skip
         screen, service = Screen(foreground), Service()
         with Agent(orders, rules(), screen.note) as watching:
             service.say(READY="1", STATUS=f"{len(watching.rules)} rules, {len(watching.crew.posts)} sentinels")

@@ -27,13 +27,17 @@ _SHORTEST_NS, _LONGEST_NS = 10_000_000, 60_000_000_000
 
 @dataclass(frozen=True)
 class Hello:
-    """Who speaks: node, this boot of it, which of its processes, how often, and what it dropped before now."""
+    """Who speaks: node, this boot of it, which of its processes, how often, and what it dropped before now.
+
+    ``machine`` tells two nodes of one name apart; "" where it has no id.
+    """
 
     node: str
     boot_id: str
     source: str
     interval_ns: int
     dropped: int = 0
+    machine: str = ""
 
     def packed(self, nonce: str, token: str | None) -> bytes:
         """Return what the sender opens a connection with."""
@@ -48,7 +52,10 @@ class Hello:
         if not all(isinstance(name, str) and 0 < len(name) <= _MOST_NAME for name in names):
             raise RecordingError("it does not say who it is.")
         node, boot_id, source = map(str, names)
-        hello = cls(node, boot_id, source, said.get("interval_ns", 0), said.get("dropped", 0))
+        machine = said.get("machine", "")
+        if not isinstance(machine, str) or len(machine) > _MOST_NAME:
+            raise RecordingError("its machine is none.")
+        hello = cls(node, boot_id, source, said.get("interval_ns", 0), said.get("dropped", 0), machine)
         if type(hello.interval_ns) is not int or not _SHORTEST_NS <= hello.interval_ns <= _LONGEST_NS:
             raise RecordingError("its interval is none.")
         if type(hello.dropped) is not int or hello.dropped < 0:
@@ -62,7 +69,8 @@ class Hello:
 
     def _proof(self, nonce: str, token: str) -> str:
         # Over the identity, too: a proof overheard is of no use to another node.
-        text = "\0".join(("foreshock stream 1", nonce, self.node, self.boot_id, self.source, str(self.interval_ns)))
+        who = (self.node, self.boot_id, self.source, str(self.interval_ns), self.machine)
+        text = "\0".join(("foreshock stream 1", nonce, *who))
         return hmac.new(token.encode(), text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
 
 

@@ -55,6 +55,11 @@ class Courier:
         self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
         self._thread.start()
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the sink has to be told again what still fires."""
+        return isinstance(self._sink, Repeating)
+
     def send(self, alert: Alert) -> None:
         """Hand ``alert`` over, at once."""
         if self._alerts.qsize() >= self._most:

@@ -60,7 +60,8 @@ class Stream:
         """Begin to connect. Raises UsageError when a token or a certificate can't be read."""
         token = read_token(options["token-file"]) if "token-file" in options else None
         tls = tls_context(options)
-        hello = Hello(printable(identity.node), identity.boot_id, identity.source, interval_ns)
+        who = printable(identity.node), identity.boot_id, identity.source
+        hello = Hello(*who, interval_ns, machine=identity.machine)
         self.name = f"stream {host}:{port}"
         self.dropped = 0
         self._header: Mapping[str, Any] | None = None

@@ -1,0 +1,89 @@
+"""One signal to everybody, as Ctrl-C and timeout(1) send it, is one clean end: goodbyes, a closed box, nothing said."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from bench.objects import all_ids, orphans
+from kernel.command import FORESHOCK, foreshock
+from kernel.test_agent import free_port
+from kernel.watching import Heard, Watching, sentinels
+
+_KEY = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+_NAME = ["-subj", "/CN=receiver", "-addext", "subjectAltName=IP:127.0.0.1"]
+
+
+@contextmanager
+def receiver(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Run one that takes TLS only; yield a stream to it, and what it says of itself: complete at the end."""
+    cert, key, port = folder / "cert.pem", folder / "key.pem", free_port()
+    subprocess.run([*_KEY, *_NAME, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    address, said = f"127.0.0.1:{port}", folder / "fleet-said"
+    command = [*FORESHOCK, "fleet", "serve", "--json", "--listen", address]
+    with said.open("w") as notes:
+        fleet = Heard(folder / "fleet", [*command, "--tls-cert", str(cert), "--tls-key", str(key)], notes)
+    try:
+        yield f"stream:{address}#tls-ca={cert}", said
+    finally:
+        fleet.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_signals_to_the_whole_group_are_one_clean_end(tmp_path, number):
+    before, box = all_ids(), tmp_path / "box"
+    with receiver(tmp_path) as (stream, said):
+        options = ("--sink", "json:-", "--sink", stream, "--blackbox", str(box), "--blackbox-size", "1MiB")
+        with Watching(tmp_path, *options, before=["setsid"]) as watching:
+            watched = [*sentinels(watching.process.pid).values()]
+            time.sleep(2.5)
+            # timeout(1) signals its child first, and then the whole group, in which that is again.
+            watching.process.send_signal(number)
+            os.killpg(watching.process.pid, number)
+            assert watching.process.wait(10) == 0
+            assert watching.notes == ""
+        time.sleep(4)  # for which nobody may be missed
+    assert len(watched) == 2 and not any(Path(f"/proc/{pid}").exists() for pid in watched)
+    totals = said.read_text().splitlines()[-1]
+    assert "1 node" in totals and "0 silent without a goodbye, 0 complaints" in totals, said.read_text()
+    story = json.loads(foreshock("postmortem", str(box), "--json").stdout)
+    assert story["ending"] == "stopped" and box.stat().st_size == 1 << 20
+    assert orphans(before) == {}
+
+
+@pytest.mark.parametrize("moment", [0.3, 0.6, 0.9, 1.2, 1.5])
+def test_a_signal_at_any_moment_of_the_start_is_one_clean_end(tmp_path, moment):
+    before = all_ids()
+    with receiver(tmp_path) as (stream, said), ExitStack() as undo:
+        watching = Watching(tmp_path, "--sink", "json:-", "--sink", stream, before=["setsid"])
+        undo.callback(watching.close)
+        time.sleep(moment)
+        os.killpg(watching.process.pid, signal.SIGTERM)
+        code = watching.process.wait(15)
+        # Before the command has begun it ends as Python does.
+        assert code == 0 or (code == -signal.SIGTERM and moment < 0.5), (code, watching.notes)
+        assert watching.notes == ""
+        time.sleep(4)
+    assert "0 silent without a goodbye" in said.read_text().splitlines()[-1], said.read_text()
+    assert orphans(before) == {}
+
+
+def test_the_settings_are_known_from_the_first_moment(tmp_path):
+    with Watching(tmp_path, "--foreground") as watching:
+        watching.wait(lambda: any(line.startswith("state") for _, line in watching.lines), 5)
+        text = "\n".join(line for _, line in watching.lines)
+    assert "not known yet" not in text and "soft lockup detector" in text
+
+
+def test_a_box_of_an_impossible_size_is_refused_before_anything_is_attached(tmp_path):
+    for size, code in (("1KiB", 5), ("2GiB", 5), ("64", 2), ("64MB", 2)):
+        done = foreshock("agent", "--blackbox", str(tmp_path / "box"), "--blackbox-size", size)
+        assert done.returncode == code and len(done.stderr.splitlines()) == 2, done.stderr
+    assert not (tmp_path / "box").exists()
