@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit.alert_views import SECOND, judged, opened, stalls, view
+from unit.alert_views import SECOND, SETTINGS, judged, opened, stalls, view
 from unit.synthetic import histogram
 
+from tracer.agent.lookout import kernel_side
 from tracer.alerts.alert import Severity, State
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import View
@@ -60,9 +61,21 @@ def test_code_without_a_name_is_told_as_its_address():
     assert found.summary.endswith("kernel code in 0xffc0")
 
 
-def test_a_short_thresh_pages_at_a_quarter_of_the_budget():
-    (found,) = judged("soft-lockup", seen(1.0, b"stall", stall(1.0), kernel__watchdog_thresh=1))
-    assert found.severity is Severity.PAGE
+@pytest.mark.parametrize(
+    ("thresh", "none_s", "warns_s", "pages_s"),
+    [(1, 0.59, None, 0.6), (2, 0.99, 1.0, 1.2), (5, 0.99, 1.0, 3.0), (10, 0.99, 4.9, 5.0), (60, 0.99, 4.9, 5.0)],
+)
+def test_a_page_is_there_at_a_quarter_of_the_budget_or_5_s(thresh, none_s, warns_s, pages_s):
+    def severities(seconds):
+        found = judged("soft-lockup", seen(seconds, b"stall", stall(seconds), kernel__watchdog_thresh=thresh))
+        return [condition.severity for condition in found]
+
+    assert severities(none_s) == [] and severities(pages_s) == [Severity.PAGE]
+    assert warns_s is None or severities(warns_s) == [Severity.WARNING]
+    # The kernel side and the rule that looks at what is open speak from then on as well.
+    assert kernel_side({**SETTINGS, "kernel.watchdog_thresh": str(thresh)}) == {
+        "CPUSTALL_THRESHOLD_NS": min(SECOND, round(0.6 * thresh * SECOND))
+    }
 
 
 def test_the_countdown_is_from_the_last_feed():

@@ -315,6 +315,59 @@ def test_an_oom_kill_is_one_alert_with_its_victim(line, severity, words):
     assert one("oom-victim", said(row)).subject == condition.subject
 
 
+def logged(text: str, time_s: float) -> np.ndarray:
+    return filled(ROW, [{"time_ns": int(time_s * SECOND), "count": 1, "text": text.encode()}])
+
+
+EFFORT = np.dtype([("allocation_stalls", "u8"), ("oom_kills", "u8")])
+INFO = np.dtype([("total", "u8"), ("available", "u8")])
+KILL = [precursor("oom_kill", pid=4411, comm=b"python3")]
+LINE = f"Out of memory: {KILLED}"
+
+
+@pytest.mark.parametrize("told_at", [None, 0, 1])
+@pytest.mark.parametrize("logged_at", [None, 0, 1])
+def test_one_kill_is_one_alert_whichever_source_comes_first(told_at, logged_at):
+    """The count comes in interval 0, the tracepoint and the log's line then or one later, or not at all."""
+    names = "oom-kill", "oom-victim", "kernel-warnings"
+    engine = Engine([rules()[name] for name in names], Identity("cu39", "b007", 0))
+    history: dict[str, list[np.ndarray]] = {"memory.effort": [], "precursors.told": [], "kernellog.lines": []}
+    alerts = []
+    for second in range(5):
+        row = KILL[0] | {"time_ns": NOW * SECOND - SECOND // 2}
+        history["memory.effort"].append(filled(EFFORT, [{"allocation_stalls": 9, "oom_kills": second == 0}]))
+        history["precursors.told"].append(filled(TOLD, [row] if second == told_at else []))
+        line = logged(LINE, NOW - 0.4) if second == logged_at else np.zeros(0, ROW)
+        history["kernellog.lines"].append(line)
+        info = filled(INFO, [{"total": 100, "available": 2}])
+        alerts += engine.judge(view(NOW + second, {"memory.info": info}, history=history))
+    assert {alert.rule for alert in alerts} == {"oom-kill" if told_at is logged_at is None else "oom-victim"}
+    assert len({alert.id for alert in alerts}) == 1
+    assert alerts[-1].severity is Severity.WARNING
+    if told_at is not None:
+        # The sentinel's own.
+        lone = Engine([rules()["oom-victim"]], Identity("cu39", "b007", 0, "sentinel 0"))
+        (told,) = lone.judge(view(NOW, {"precursors.told": history["precursors.told"][told_at]}))
+        assert told.id == alerts[0].id and "python3[4411]" in alerts[-1].headline
+
+
+def test_three_kills_of_the_whole_node_page_with_the_names():
+    effort = [filled(EFFORT, [{"allocation_stalls": 9, "oom_kills": 1}])] * 3
+    tables = {"memory.info": filled(INFO, [{"total": 100, "available": 2}]), "precursors.told": filled(TOLD, KILL)}
+    (condition,) = judged("oom-victim", view(NOW, tables, history={"memory.effort": effort}))
+    assert condition.severity is Severity.PAGE and condition.summary.startswith("python3[4411]")
+
+
+@pytest.mark.parametrize(("cpu", "severity"), [(3, Severity.WARNING), (4, Severity.PAGE)])
+def test_the_kernels_report_of_a_lockup_that_is_seen_already_pages_no_second_time(cpu, severity):
+    line = f"watchdog: BUG: soft lockup - CPU#{cpu} stuck for 22s! [insmod:812]"
+    seen = view(NOW, {
+        "kernellog.lines": logged(line, NOW),
+        "cpustall.open": opened({"cpu": 3, "kind": b"stall", "age_ns": 22 * SECOND}),
+    })  # fmt: skip
+    assert one("lockup-report", seen).severity is severity
+
+
 def test_several_kills_are_counted():
     rows = [precursor("oom_kill", pid=4411 + n, comm=b"python3") for n in range(3)]
     assert "python3[4411] and 2 others killed" in one("oom-victim", said(*rows)).summary

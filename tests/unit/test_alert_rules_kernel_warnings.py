@@ -39,6 +39,21 @@ def test_each_is_told_for_a_minute(name, severity, said):
     assert found([news] + [quiet] * 61) == found([quiet] * 90) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("rcu_stall", "precursors.told"), ("rcu_stall", "kernellog.lines"), ("softlockup", "cpustall.open")],
+)
+def test_what_another_rule_sees_and_pages_is_no_second_page(name, table):
+    rows = [counts(**{name: (1, 1)})]
+    seen = view(500, {table: np.zeros(0, "u1")}, history={"detectors.counts": rows})
+    (told,) = judged("kernel-warnings", seen)
+    assert told.severity is Severity.WARNING
+    (oops,) = judged(
+        "kernel-warnings", view(500, {table: np.zeros(0, "u1")}, history={"detectors.counts": [counts(oops=(1, 1))]})
+    )
+    assert oops.severity is Severity.PAGE
+
+
 def warned(total: int, pace: int, seconds: int) -> list[np.ndarray]:
     return [counts(warn=(total - pace * (seconds - 1 - n), pace)) for n in range(seconds)]
 

@@ -11,8 +11,9 @@ from tracer.alerts.alert import Condition, Severity, Subject
 from tracer.alerts.logpattern import Groups, LogPattern
 from tracer.alerts.logtable import patterns
 from tracer.alerts.rule import View
+from tracer.window import Window
 
-__all__ = ["LINES", "Found", "conditions", "found"]
+__all__ = ["LINES", "Found", "conditions", "found", "found_in"]
 
 LINES = ("kernellog", "lines")
 
@@ -32,7 +33,11 @@ class Found:
 
 def found(view: View, rule: str) -> list[Found]:
     """Return the lines of the latest interval that ``rule`` has to tell, in the order of the log."""
-    window = view.windows.get(LINES)
+    return found_in(view.windows.get(LINES), rule)
+
+
+def found_in(window: Window | None, rule: str) -> list[Found]:
+    """Return the lines of one interval as ``found`` does."""
     matches = []
     for row in window.rows if window else ():
         text = bytes(row["text"]).decode("utf-8", "surrogateescape")

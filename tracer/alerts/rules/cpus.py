@@ -15,13 +15,14 @@ from tracer.alerts.rule import Rule, View
 from tracer.units import at_most, duration, many
 from tracer.window import Window
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "STUCK", "is_ksoftirqd", "stuck_cpus"]
 
 _STALLS, _ENDED = ("cpustall", "stalls"), ("cpustall", "stall")
 _OPEN, _FEED = ("cpustall", "open"), ("cpustall", "feed")
 
 
 def _soft_lockup(view: View) -> Iterator[Condition]:
+    least_ns = deadlines.soft_lockup(view).quarter_ns(limits.STALL_WARN_NS)
     told = _latest(view.windows.get(_STALLS))
     still = _open(view.windows[_OPEN], b"stall", b"softirq")
     for cpu in sorted(told.keys() | still.keys()):
@@ -29,7 +30,7 @@ def _soft_lockup(view: View) -> Iterator[Condition]:
         began = [int(row["since_ns"])] if row is not None else []
         since_ns = min([*began, *(since for since, _ in rows)])
         stalled_ns = view.windows[_OPEN].end_ns - since_ns if rows else int(told[cpu]["duration_ns"])
-        if stalled_ns >= limits.STALL_WARN_NS:
+        if stalled_ns >= least_ns:
             yield _stalled(view, cpu, since_ns, stalled_ns, row, rows)
 
 
@@ -126,6 +127,10 @@ def _starved(view: View) -> Iterator[Condition]:
         )
 
 
+#: What ``stuck_cpus`` looks at.
+STUCK = (_OPEN, _STALLS, _ENDED)
+
+
 def stuck_cpus(view: View) -> set[int]:
     """Return the CPUs that make no progress or have just made none: what waits there is told as that."""
     open_rows = view.windows[_OPEN].rows
@@ -179,7 +184,8 @@ Kernel code holds a CPU and lets nobody else in: a softirq that does not end, or
 others are due. A program that computes or polls in user mode never looks like this.
 
 Severity: warning from {duration(limits.STALL_WARN_NS)}; page from {duration(limits.STALL_PAGE_NS)}, or a quarter of
-the kernel's own budget where that is shorter.
+the kernel's own budget where that is shorter: 0.6 s with a `kernel.watchdog_thresh` of 1 that was set before the agent
+began.
 
 Countdown: the kernel's soft lockup detector acts 2.4 times `kernel.watchdog_thresh` (24 s) after its thread last ran
 on that CPU; it panics if `kernel.softlockup_panic` is set (N > 1: after N times as long). Something may touch the

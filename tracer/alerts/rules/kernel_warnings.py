@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tracer.alerts import deadlines
+from tracer.alerts import deadlines, precursors
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Countdown, Severity, Subject
+from tracer.alerts.logpatterns import LINES
 from tracer.alerts.rule import Rule, View
 from tracer.units import duration, many, percent
 from tracer.window import Window
@@ -26,6 +27,13 @@ _MEANINGS = {
     "hardlockup": ("hard lockup report", Severity.PAGE),
     "rcu_stall": ("RCU stall report", Severity.PAGE),
     "hung_task": ("hung task report", Severity.WARNING),
+}
+#: What other rules tell of the same reports: soft-lockup and hard-lockup, lockup-report, rcu-stall-warning.
+_OPEN = ("cpustall", "open")
+_TELL_MORE = {
+    "softlockup": (_OPEN, LINES),
+    "hardlockup": (_OPEN, LINES),
+    "rcu_stall": (precursors.TOLD, LINES),
 }
 #: The limits at which the kernel panics; source: check_panic_on_warn() in kernel/panic.c, make_task_dead().
 _LIMITS = {"warn": "kernel.warn_limit", "oops": "kernel.oops_limit"}
@@ -50,11 +58,12 @@ def _judge(view: View) -> Iterator[Condition]:
         news = [(window, new) for window in recent if (new := _new(window, name))]
         if news:
             yield _counted(view, name, totals[name], news)
-    yield from _tainted(recent, totals)
+    yield from _tainted(view, recent, totals)
 
 
 def _counted(view: View, name: str, total: int, news: Sequence[tuple[Window, int]]) -> Condition:
     what, severity = _MEANINGS[name]
+    severity = _paged(view, name, severity)
     new, began_ns = sum(number for _, number in news), news[0][0].start_ns
     limit = view.number(_LIMITS[name], 0) if name in _LIMITS else 0
     countdown = _to_limit(view, name, limit - total, new, began_ns) if limit > 0 else None
@@ -80,12 +89,17 @@ def _to_limit(view: View, name: str, left: int, new: int, began_ns: int) -> Coun
     return Countdown(f"limit of {name}s", view.now_ns + max(left, 0) * elapsed_ns // new, True, setting)
 
 
-def _tainted(recent: Sequence[Window], totals: dict[str, int]) -> Iterator[Condition]:
+def _paged(view: View, name: str, severity: Severity) -> Severity:
+    """Return a report's severity: a page is another rule's where that one sees more than a number."""
+    return Severity.WARNING if any(table in view.windows for table in _TELL_MORE.get(name, ())) else severity
+
+
+def _tainted(view: View, recent: Sequence[Window], totals: dict[str, int]) -> Iterator[Condition]:
     for bit, (what, severity, counted) in _TAINTS.items():
         since = [window.start_ns for window in recent if _new(window, "taint") >> bit & 1]
         if since and counted not in totals:
             summary = f"the kernel was tainted by {what} (bit {bit} of kernel.tainted)"
-            yield Condition(Subject("node", f"taint {bit}"), severity, summary, since[0])
+            yield Condition(Subject("node", f"taint {bit}"), _paged(view, counted, severity), summary, since[0])
 
 
 def _new(window: Window, name: str) -> int:
@@ -101,7 +115,8 @@ RULES = (
 The kernel has counted warnings, oopses or reports of its own detectors, or has tainted itself for one, in the last
 minute. After an oops its state is suspect: locks may be held for ever by the task that died.
 
-Severity: warning for warnings and hung tasks; page for oopses, lockups, RCU stalls, machine checks and bad pages, and
+Severity: warning for warnings and hung tasks; page for oopses, machine checks and bad pages, for lockups and RCU stalls
+where no other alert names them (soft-lockup, hard-lockup, lockup-report, rcu-stall-warning), and
 from {percent(limits.LIMIT_SHARE)} of `kernel.warn_limit` or `kernel.oops_limit`, or {duration(limits.LIMIT_NS)} before.
 
 Countdown: to the limit, where one is set, at the pace of the last minute: of {limits.PACE_LEAST} and more, in
@@ -111,6 +126,7 @@ Countdown: to the limit, where one is set, at the pace of the last minute: of {l
         next="read the kernel log (dmesg) for the first of them; drain the node after an oops",
         judge=_judge,
         needs=(_COUNTS,),
+        wants=(_OPEN, precursors.TOLD, LINES),
         history=(_COUNTS,),
         keep_ns=limits.RECENT_NS,
     ),

@@ -8,13 +8,15 @@ from functools import partial
 
 from tracer.alerts import precursors
 from tracer.alerts import thresholds as limits
-from tracer.alerts.alert import Condition
+from tracer.alerts.alert import Condition, Severity
 from tracer.alerts.logpatterns import LINES, Found, conditions, found
 from tracer.alerts.rule import Rule, View
+from tracer.alerts.rules.cpus import STUCK, stuck_cpus
 
 __all__ = ["RULES"]
 
 _FELL_OFF = "79"
+_OPEN = ("cpustall", "open")
 
 
 def _told(name: str, view: View) -> Iterator[Condition]:
@@ -31,6 +33,14 @@ def _gpu(view: View) -> Iterator[Condition]:
             yield replace(condition, summary=f"{condition.summary}; PCIe errors came before, at {errors}")
         else:
             yield condition
+
+
+def _lockup(view: View) -> Iterator[Condition]:
+    """Of a CPU that is seen to be stuck another alert pages, and says more."""
+    seen = {str(cpu) for cpu in stuck_cpus(view)} if _OPEN in view.windows else set()
+    for condition in conditions(found(view, "lockup-report")):
+        known = condition.subject.name in seen
+        yield replace(condition, severity=Severity.WARNING) if known else condition
 
 
 def _pcie_errors(view: View) -> str:
@@ -103,18 +113,22 @@ Countdown: none.
 """,
         "drain the node and reboot it; keep the log (foreshock bundle) for whoever wrote the code in the stack",
     ),
-    _rule(
-        "lockup-report",
-        "the kernel reports a lockup",
-        """
+    Rule(
+        name="lockup-report",
+        title="the kernel reports a lockup",
+        help="""
 The kernel's own detectors have found a CPU that makes no progress, or workers that do not. Foreshock's own alerts
 (soft-lockup, hard-lockup, workqueue-stall) come seconds earlier; this one says that the kernel agrees.
 
-Severity: page.
+Severity: page; warning where the CPU is seen to be stuck, for then soft-lockup or hard-lockup has paged.
 
 Countdown: none.
 """,
-        "see the alert soft-lockup, hard-lockup or workqueue-stall of the same CPU; dmesg has the stack",
+        next="see the alert soft-lockup, hard-lockup or workqueue-stall of the same CPU; dmesg has the stack",
+        judge=_lockup,
+        needs=(LINES,),
+        wants=STUCK,
+        keep_ns=limits.RECENT_NS,
     ),
     _rule(
         "network-leak",

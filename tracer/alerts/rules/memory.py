@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracer.alerts import kills, precursors
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Severity, Subject
 from tracer.alerts.histories import recent, total
+from tracer.alerts.logpatterns import LINES
 from tracer.alerts.rule import Rule, View
 from tracer.units import duration, many, memory, percent, rate
 
 __all__ = ["RULES"]
 
 _SECOND = 1_000_000_000
-_INFO, _EFFORT = ("memory", "info"), ("memory", "effort")
+_INFO, _EFFORT = kills.INFO, kills.EFFORT
 _SUBJECT = Subject("memory")
 
 
@@ -39,28 +41,19 @@ def _reclaim(view: View) -> Iterator[Condition]:
 
 
 def _oom(view: View) -> Iterator[Condition]:
-    windows, _ = recent(view, _EFFORT, limits.RECENT_NS)
-    killing = [window for window in windows if total([window], "oom_kills")]
-    info = view.windows.get(_INFO)
+    killing = kills.unnamed(view)
     if not killing:
         return
-    kills = int(total(killing, "oom_kills"))
-    known = info is not None and len(info.rows) > 0
-    size, left = (float(info.rows[name][0]) if known and info else 0.0 for name in ("total", "available"))
-    stalled = total(killing, "allocation_stalls") > 0
-    whole_node = stalled and left < limits.OOM_LEFT * size
-    if whole_node:
-        severity = Severity.PAGE if kills >= limits.OOM_KILLS_PAGE else Severity.WARNING
-    else:
-        severity = Severity.INFO
-    whose = "the node is out of memory" if whole_node else "a cgroup reached its limit"
+    severity, left = kills.severity(view, killing)
+    whose = "a cgroup reached its limit" if severity is Severity.INFO else "the node is out of memory"
     deadly = " (vm.panic_on_oom=2 panics on these)" if view.number("vm.panic_on_oom", 0) == 2 else ""
+    count = int(total(killing, "oom_kills"))
     yield Condition(
         _SUBJECT,
         severity,
-        f"{many(kills, 'task')} killed for lack of memory in the last minute: {whose}{deadly}, {memory(left)} left",
+        f"{many(count, 'task')} killed for lack of memory in the last minute: {whose}{deadly}, {memory(left)} left",
         killing[0].start_ns,
-        {"kills": kills, "left_bytes": left},
+        {"kills": count, "left_bytes": left},
     )
 
 
@@ -85,8 +78,9 @@ of the time in which some task waits (PSI; without it, {limits.RECLAIM_STALLS_AL
         name="oom-kill",
         title="tasks are killed for lack of memory",
         help=f"""
-The OOM killer has ended tasks in the last minute. With more than {percent(limits.OOM_LEFT)} of the node's memory left
-it was a cgroup's own limit.
+The OOM killer has ended tasks in the last minute, and neither a tracepoint nor the kernel's log has said which: those
+are told by the alert oom-victim. It is judged an interval later, when either would have come. With more than
+{percent(limits.OOM_LEFT)} of the node's memory left it was a cgroup's own limit.
 
 Severity: info for a cgroup's limit, warning for the node's memory, page from {limits.OOM_KILLS_PAGE} kills in a minute.
 
@@ -95,8 +89,8 @@ Countdown: none; with `vm.panic_on_oom=1` the node would have panicked instead o
         next="find the victims in the kernel log (dmesg), and what filled the memory; restart what was killed",
         judge=_oom,
         needs=(_EFFORT,),
-        wants=(_INFO,),
-        history=(_EFFORT,),
+        wants=(_INFO, precursors.TOLD, LINES),
+        history=(_EFFORT, precursors.TOLD, LINES),
         keep_ns=limits.RECENT_NS,
     ),
 )

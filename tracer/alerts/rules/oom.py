@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracer.alerts import culprits, precursors
+from tracer.alerts import culprits, kills, precursors
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.logpatterns import LINES, Found, conditions, found
@@ -18,7 +18,7 @@ __all__ = ["RULES"]
 
 def _victim(view: View) -> Iterator[Condition]:
     """One kill is a tracepoint and a block of lines: all of them are one alert."""
-    rows, lines = precursors.told(view, "oom_kill"), found(view, "oom-victim")
+    rows, lines = precursors.told(view, "oom_kill"), kills.lines(view)
     if not len(rows) and not lines:
         return
     # Of the block of one kill, the line with the victim says why.
@@ -31,9 +31,10 @@ def _victim(view: View) -> Iterator[Condition]:
     others = f" and {many(len(victims) - 1, 'other')}" if len(victims) > 1 else ""
     yield Condition(
         Subject("memory", "oom"),
-        worst.severity if worst else Severity.INFO,
+        max(kills.severity(view)[0], worst.severity if worst else Severity.INFO),
         f"{first}{others} killed for lack of memory{_why(worst)}" if first else worst.says if worst else "",
-        min([*(int(row["time_ns"]) for row in rows), *(line.time_ns for line in lines)]),
+        # By the tracepoint where there is one: that is all a sentinel sees.
+        min([int(row["time_ns"]) for row in rows] or [line.time_ns for line in lines]),
         {"kills": len(victims)},
         Culprit(first) if first else None,
     )
@@ -56,19 +57,20 @@ RULES = (
     Rule(
         name="oom-victim",
         title="a task is killed for lack of memory",
-        help="""
+        help=f"""
 The OOM killer has chosen a task; the alert names it and its cgroup. The kernel log's block of lines about it belongs to
-the same alert. (The alert oom-kill counts them.)
+the same alert. (The alert oom-kill counts those that nothing names.)
 
-Severity: info where a cgroup has reached its own limit, warning where the node is out of memory, page when nothing is
-left to kill.
+Severity: info where a cgroup has reached its own limit, warning where the node is out of memory, page from
+{limits.OOM_KILLS_PAGE} such kills in a minute, and when nothing is left to kill.
 
 Countdown: none; with `vm.panic_on_oom` the node panics instead.
 """,
         next="restart what was killed; give its cgroup more memory, or find what grew (alert memory-exhaustion)",
         judge=_victim,
         needs=(),
-        wants=(precursors.TOLD, LINES),
+        wants=(precursors.TOLD, LINES, kills.EFFORT, kills.INFO),
+        history=(precursors.TOLD, LINES, kills.EFFORT),
         fast=True,
         keep_ns=limits.RECENT_NS,
     ),
