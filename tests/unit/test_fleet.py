@@ -23,8 +23,8 @@ from tracer.window import Window
 TICK = SECOND // 4
 
 
-def hello(node="cu39", boot_id="b007", source="agent", interval_ns=SECOND):
-    return Hello(node, boot_id, source, interval_ns)
+def hello(node="cu39", boot_id="b007", source="agent", interval_ns=SECOND, machine=""):
+    return Hello(node, boot_id, source, interval_ns, machine=machine)
 
 
 class Watch:
@@ -93,14 +93,40 @@ def test_a_goodbye_that_is_read_late_does_not_hide_who_is_back():
     assert watch.told == [(8, "firing", "cu39")]
 
 
-def test_all_of_a_nodes_processes_count():
+def test_an_agent_that_dies_is_missed_although_its_sentinels_speak():
     watch = Watch()
     speakers = [watch.greet(hello(source=source)) for source in ("agent", "sentinel 0", "sentinel 1")]
-    watch.run(20, speakers[2])  # the others are stuck
-    assert watch.told == []
+    watch.run(5, *speakers)
+    watch.run(20, *speakers[1:])
+    assert watch.told == [(8, "firing", "cu39")]
+    assert "its agent silent (still heard: sentinel 0, sentinel 1) for 3.25 s without a goodbye" in watch.alerts[0].condition.summary
+    watch.run(2, *speakers)
+    assert watch.told[1:] == [(26, "resolved", "cu39")]
+
+
+def test_where_no_agent_is_expected_any_process_counts():
+    watch = Watch()
+    speakers = [watch.greet(hello(source=source)) for source in ("agent", "sentinel 0", "sentinel 1")]
     watch.roster.goodbye(speakers[0])
+    watch.run(20, speakers[2])
+    assert watch.told == []
     watch.run(20)
     assert watch.told == [(23, "firing", "cu39")]
+
+
+def test_two_machines_of_one_name_are_two_nodes():
+    watch = Watch()
+    first = watch.greet(hello(machine="aaaaaaaaaaaaaaaa"))
+    second = watch.greet(hello(boot_id="b123", machine="bbbbbbbbbbbbbbbb"))
+    watch.run(10, first, second)
+    assert watch.told == [] and list(watch.roster.nodes) == ["cu39", "cu39 (bbbbbbbb)"]
+    watch.run(10, first)
+    assert watch.told == [(13, "firing", "cu39 (bbbbbbbb)")]
+    node = watch.roster.node(second)
+    assert node.news(sample_alert(), watch.now_ns).node == "cu39 (bbbbbbbb)"
+    # After a reboot it is the same machine still.
+    watch.greet(hello(boot_id="b124", machine="bbbbbbbbbbbbbbbb"))
+    assert watch.told[-1][1:] == ("resolved", "cu39 (bbbbbbbb)") and len(watch.roster.nodes) == 2
 
 
 def test_the_interval_is_the_nodes_own_but_a_second_at_least():
@@ -201,6 +227,24 @@ def test_a_late_word_does_not_open_again_what_is_over():
     late = sample_alert(sequence=4, at_ns=119 * SECOND)
     afresh = sample_alert(sequence=5, at_ns=130 * SECOND)
     assert news(sample_alert(), over, late, afresh) == [True, True, False, True]
+
+
+def test_it_is_over_when_who_told_it_last_says_so_or_the_agent():
+    node = Node("cu39", "b007", 0, 0)
+    for source in ("agent", "sentinel 0", "sentinel 1"):
+        node.greet(hello(source=source))
+
+    def says(source, state=State.FIRING, at_s=100):
+        return node.news(sample_alert(source=source, state=state, at_ns=at_s * SECOND), 0) is not None
+
+    assert says("sentinel 0") and not says("sentinel 1")
+    assert not says("sentinel 0", State.RESOLVED, 110)
+    assert not says("agent", at_s=111) and not says("sentinel 1", State.RESOLVED, 112)
+    assert says("agent", State.RESOLVED, 120)
+    assert says("sentinel 1", at_s=130) and says("sentinel 1", State.RESOLVED, 140)
+    assert says("sentinel 0", at_s=150)
+    node.speakers["sentinel 0"].gone = True
+    assert says("sentinel 1", State.RESOLVED, 160), "nobody else is left to say it"
 
 
 def test_what_was_known_of_the_culprit_stays():

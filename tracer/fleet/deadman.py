@@ -31,7 +31,10 @@ def silence(node: Node, now_ns: int) -> Alert:
     """Return that ``node`` has been silent since its last word, with what it said last."""
     since_ns, silent_ns = node.heard_ns, now_ns - node.heard_ns
     facts = _facts(node)
-    texts = [f"silent for {units.duration(silent_ns)} without a goodbye"]
+    speak = [source for source, speaker in node.speakers.items() if speaker.heard_ns > since_ns + node.interval_ns]
+    # The node lives, but nobody sees all of it any more.
+    who = f"its agent silent (still heard: {', '.join(sorted(speak))})" if speak else "silent"
+    texts = [f"{who} for {units.duration(silent_ns)} without a goodbye"]
     texts += [f"last word at {units.moment(node.heard_unix_ns)}"]
     texts += [_before(alert, since_ns - at_ns) for at_ns, alert in islice(reversed(node.last), _LAST_ALERTS)]
     texts += facts.texts

@@ -9,8 +9,10 @@ from tracer.alerts.alert import Alert, Culprit, Severity, State
 from tracer.fleet.intake import Interval
 from tracer.recording.greeting import Hello
 
-__all__ = ["Kept", "Node", "Speaker"]
+__all__ = ["AGENT", "Kept", "Node", "Speaker"]
 
+#: The process of a node that sees everything, by its source.
+AGENT = "agent"
 _MOST_IDS = 256
 _LAST_ALERTS = 8
 _MOST_SPEAKERS = 64
@@ -19,9 +21,10 @@ _OBJECTS = 1024  # bytes of Python objects around a kept frame, roughly
 
 @dataclass
 class Speaker:
-    """One process of a node (the agent, a sentinel). ``gone``: it said goodbye."""
+    """One process of a node (the agent, a sentinel). ``heard_ns``: its last word. ``gone``: it said goodbye."""
 
     interval_ns: int
+    heard_ns: int = 0
     dropped: int = 0
     gone: bool = False
 
@@ -40,22 +43,27 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Told:
-    """What was told of one occurrence: enough to know news from what is known, and small."""
+    """What was told of one occurrence: enough to know news from what is known, and small.
+
+    ``source``: who told last that it fires.
+    """
 
     state: State
     severity: Severity
     sequence: int
     at_ns: int
     culprit: Culprit | None
+    source: str
 
 
 @dataclass
 class Node:
-    """A node by its name. Times are the receiver's CLOCK_MONOTONIC.
+    """A node by the name that it is told by. Times are the receiver's CLOCK_MONOTONIC.
 
     Attributes:
         boot_id: of the boot that spoke last.
-        heard_ns, heard_unix_ns: its last word; the latter by the receiver's wall clock.
+        heard_ns, heard_unix_ns: its last word; the latter by the receiver's wall clock. Where there is an agent, only
+            that one's counts: sentinels that outlive it do not see all.
         speakers: its processes by their source.
         kept: the last intervals, oldest first.
         size: bytes they take.
@@ -81,7 +89,14 @@ class Node:
             self.speakers.clear()
         if hello.source not in self.speakers and len(self.speakers) >= _MOST_SPEAKERS:
             del self.speakers[next(iter(self.speakers))]
-        self.speakers[hello.source] = Speaker(hello.interval_ns, hello.dropped)
+        self.speakers[hello.source] = Speaker(hello.interval_ns, dropped=hello.dropped)
+
+    def hears(self, source: str, now_ns: int) -> bool:
+        """Note a word of a process; return whether it is one that says that the node is well."""
+        if source in self.speakers:
+            self.speakers[source].heard_ns = now_ns
+        agent = self.speakers.get(AGENT)
+        return source == AGENT or agent is None or agent.gone
 
     @property
     def expected(self) -> bool:
@@ -114,18 +129,26 @@ class Node:
         culprit, sequence = alert.condition.culprit, alert.sequence
         before = self._told.get(alert.id)
         if before is not None:
-            if not _is_new(before, alert):
+            if not _is_new(before, alert) or (alert.state is State.RESOLVED and not self._ends(before, alert)):
+                if alert.state is before.state is State.FIRING:
+                    self._told[alert.id] = replace(before, source=alert.source)
                 return None
             culprit = before.culprit if _learnt(culprit, before.culprit) else culprit
             sequence = max(before.sequence, sequence)
             alert = replace(alert, sequence=sequence, condition=replace(alert.condition, culprit=culprit))
+        alert = replace(alert, node=self.name)
         kept = None if alert.state is State.RESOLVED else culprit
-        self._told[alert.id] = _Told(alert.state, alert.severity, sequence, alert.at_ns, kept)
+        self._told[alert.id] = _Told(alert.state, alert.severity, sequence, alert.at_ns, kept, alert.source)
         self._told.move_to_end(alert.id)
         if len(self._told) > _MOST_IDS:
             self._told.popitem(last=False)
         self.last.append((now_ns, alert))
         return alert
+
+    def _ends(self, before: _Told, alert: Alert) -> bool:
+        """Return whether who says that it is over may: the agent, who told it last, or anyone when that one is gone."""
+        teller = self.speakers.get(before.source)
+        return alert.source in (AGENT, before.source) or teller is None or teller.gone
 
 
 def _is_new(before: _Told, now: Alert) -> bool:

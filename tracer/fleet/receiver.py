@@ -85,6 +85,10 @@ class Receiver:
         self.frames += 1
         if isinstance(message, Hello):
             self._told(self.roster.greet(message, now_ns))
+            if (name := self.roster.name(message)) != message.node:
+                self.complain(
+                    connection, "a name twice", f"another machine is called so, too: this one is told as {name}"
+                )
             self._strangers.pop(connection, None)
             return
         hello = connection.hello
@@ -152,7 +156,7 @@ class Receiver:
         )
 
     def _alert(self, hello: Hello, alert: Alert, now_ns: int) -> None:
-        node = self.roster.nodes.get(hello.node)
+        node = self.roster.node(hello)
         if node is not None and alert.state is not State.PENDING:
             self._told(node.news(alert, now_ns))
 

@@ -19,12 +19,13 @@ SILENT_INTERVALS = 3
 _SHORTEST_NS = 1_000_000_000
 # Their facts take a few milliseconds each: when all fall silent at once, the rest wait for the next tick.
 _MOST_PER_TICK = 20
+_SHOWN = 8  # characters of an id
 
 
 class Roster:
     """At most ``most`` nodes by name, with the intervals of the last ``keep_ns`` in at most ``budget`` bytes.
 
-    Times are the receiver's CLOCK_MONOTONIC.
+    Times are the receiver's CLOCK_MONOTONIC. Of two machines with one name the second is told by its machine's id, too.
 
     Attributes:
         silences: how often a node fell silent.
@@ -39,35 +40,40 @@ class Roster:
         self.cut_ns: int | None = None
         self._most, self._keep_ns, self._budget = most, keep_ns, budget
         self._ticked_ns = 0
+        self._names: dict[tuple[str, str], str] = {}
+
+    def name(self, hello: Hello) -> str:
+        """Return the name that a node is told by; once it has greeted, its own."""
+        return self._names.get((hello.node, hello.machine), hello.node)
+
+    def node(self, hello: Hello) -> Node | None:
+        """Return the node that a process speaks for, if it is known."""
+        return self.nodes.get(self.name(hello))
 
     def greet(self, hello: Hello, now_ns: int) -> Alert | None:
         """Take up a process of a node; return that the node is back, if it was missed.
 
         Raises RecordingError when there are too many nodes.
         """
-        node = self.nodes.get(hello.node)
-        if node is None:
-            if len(self.nodes) >= self._most:
-                self._make_room()
-            node = self.nodes[hello.node] = Node(hello.node, hello.boot_id, now_ns, time.time_ns())
+        node = self.nodes[self._names[hello.node, hello.machine]] if self._is_known(hello) else self._new(hello, now_ns)
         rebooted = hello.boot_id != node.boot_id
         node.greet(hello)
-        return self._heard(node, now_ns, ", rebooted" if rebooted else "")
+        return self._heard(node, hello, now_ns, ", rebooted" if rebooted else "")
 
     def speaks(self, hello: Hello, now_ns: int) -> Alert | None:
         """Note a word of a process; return that its node is back, if it was missed."""
-        node = self.nodes.get(hello.node)
+        node = self.node(hello)
         if node is None or hello.boot_id != node.boot_id:
             return None
         speaker = node.speakers.get(hello.source)
         if speaker is not None:
             # One that has come back may be heard before the goodbye of its earlier connection is read.
             speaker.gone = False
-        return self._heard(node, now_ns)
+        return self._heard(node, hello, now_ns)
 
     def keep(self, hello: Hello, interval: Interval, now_ns: int) -> None:
         """Keep an interval, and forget the oldest where there are too many."""
-        node = self.nodes.get(hello.node)
+        node = self.node(hello)
         if node is None:
             return
         self.size += node.keep(interval, now_ns)
@@ -80,13 +86,13 @@ class Roster:
 
     def dropped(self, hello: Hello, dropped: int) -> None:
         """Note what a process says it has dropped so far."""
-        node = self.nodes.get(hello.node)
+        node = self.node(hello)
         if node is not None and hello.source in node.speakers:
             node.speakers[hello.source].dropped = dropped
 
     def goodbye(self, hello: Hello) -> None:
         """Expect nothing more of this process."""
-        node = self.nodes.get(hello.node)
+        node = self.node(hello)
         if node is not None and hello.source in node.speakers and hello.boot_id == node.boot_id:
             node.speakers[hello.source].gone = True
 
@@ -108,7 +114,24 @@ class Roster:
                 node.silent = silence(node, now_ns)
                 yield node.silent
 
-    def _heard(self, node: Node, now_ns: int, how: str = "") -> Alert | None:
+    def _is_known(self, hello: Hello) -> bool:
+        return (hello.node, hello.machine) in self._names
+
+    def _new(self, hello: Hello, now_ns: int) -> Node:
+        if len(self.nodes) >= self._most:
+            self._make_room()
+        name = (
+            f"{hello.node} ({hello.machine[:_SHOWN] or hello.boot_id[:_SHOWN]})"
+            if hello.node in self.nodes
+            else hello.node
+        )
+        self._names[hello.node, hello.machine] = name
+        node = self.nodes[name] = Node(name, hello.boot_id, now_ns, time.time_ns())
+        return node
+
+    def _heard(self, node: Node, hello: Hello, now_ns: int, how: str = "") -> Alert | None:
+        if not node.hears(hello.source, now_ns):
+            return None
         silent, lasted_ns = node.silent, now_ns - node.heard_ns
         node.heard_ns, node.heard_unix_ns, node.silent = now_ns, time.time_ns(), None
         return back(silent, now_ns, lasted_ns, how) if silent else None
@@ -121,3 +144,4 @@ class Roster:
         gone = min(idle, key=lambda node: node.heard_ns)
         self.size -= gone.size
         del self.nodes[gone.name]
+        self._names = {key: name for key, name in self._names.items() if name != gone.name}
