@@ -93,10 +93,6 @@ class Collector:
         """Let readers tell again what they tell once (names of stacks)."""
         self._tell_readers("forget")
 
-    def forget(self) -> None:
-        """Let readers tell again what they tell once (names of stacks)."""
-        self._tell_readers("forget")
-
     def close(self) -> None:
         """Close readers and sources; the session is the caller's."""
         self._online.close()
