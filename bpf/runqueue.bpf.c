@@ -12,6 +12,7 @@
 
 #define TIME_MASK ((1ULL << RUNQUEUE_TIME_BITS) - 1)
 #define TASK_DEAD 0x80
+#define TASK_WAKING 0x200
 #define ON_RQ_MIGRATING 2
 
 MAPPED_ARRAY(runqueue_row, runqueue_rows, NR_CPUS);
@@ -108,6 +109,32 @@ helper u64 take_wait(u32 pid)
 		}
 	}
 	return 0;
+}
+
+/*
+ * A task goes to sleep: a word that it has still is from a wake-up that found it running, and nothing waits. Left in
+ * place, it would turn into a wait as long as the sleep if the kernel showed us no waking. But a wake-up that is going
+ * on right now counts: the waker holds the task's lock, or has marked the task and will queue it once it is off the CPU.
+ */
+helper void forget_wait(void *task, u32 pid)
+{
+	struct runqueue_set *set = runqueue_set_of(pid);
+	u64 tag = runqueue_tag(pid);
+
+	if (!set)
+		return;
+#pragma unroll
+	for (int way = 0; way < RUNQUEUE_WAYS; way++) {
+		if ((set->ways[way] & ~TIME_MASK) != tag)
+			continue;
+		barrier();
+		if (!read_kernel(task, u32, TASK_STRUCT__PI_LOCK)) {
+			barrier();
+			if (read_kernel(task, u32, TASK_STRUCT__STATE) != TASK_WAKING)
+				set->ways[way] = 0;
+		}
+		return;
+	}
 }
 
 #define MOVE_TIME_MASK ((1ULL << 46) - 1)
@@ -211,6 +238,8 @@ handler runqueue_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 				start_wait(prev, prev_pid, now, false, cpu);
 		} else if (switched_out_state(ctx) & TASK_DEAD) {
 			take_wait(prev_pid);
+		} else {
+			forget_wait(prev, prev_pid);
 		}
 	}
 	if (next_pid)

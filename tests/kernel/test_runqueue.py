@@ -11,6 +11,7 @@ from kernel.traced import Traced, counted
 from kernel.workload import HOG, SPIN, UNSEEN, Task
 
 from tracer import histogram
+from tracer.layouts import constants
 from tracer.window import Window
 
 # Both ends run on the same CPU: each round switches to the other end and back.
@@ -207,3 +208,34 @@ def test_a_filtered_task_is_all_that_is_counted(attach):
         task.go()
         task.result()
         assert 1 <= counted(traced.collect()["runqueue.wait"].rows) < 20
+
+
+# A timer that is over already wakes the task before it has gone to sleep; then it sleeps until it is told to go on.
+WOKEN_AWAKE = """
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+for _ in range(int(sys.argv[1])):
+    time.sleep(1e-9)
+    tell("asleep")
+    go()
+"""
+
+
+def test_a_wake_up_while_running_leaves_no_wait_to_the_sleep_that_follows(attach):
+    rounds, places = 100, constants("runqueue")
+    with Task(WOKEN_AWAKE, rounds, cpu=max(os.sched_getaffinity(0))) as task:
+        traced = own(attach, task)
+        ways = traced.session.array("runqueue_sets")["ways"][task.pid & (places["RUNQUEUE_SETS"] - 1)]
+        tag = (task.pid >> places["RUNQUEUE_SET_BITS"]) + 1
+        left = 0
+        task.go()
+        for _ in range(rounds):
+            assert task.result() == "asleep"
+            time.sleep(0.002)
+            left += any(int(word) >> places["RUNQUEUE_TIME_BITS"] == tag for word in ways)
+            task.go()
+        task.result()
+        waits = traced.collect()["runqueue.wait"]
+    assert left == 0
+    # It was woken so often to go on, and no such wake-up may have been forgotten.
+    assert counted(waits.rows) >= rounds * (1 - UNSEEN)
+    assert waits.losses["unmatched"] <= UNSEEN * rounds

@@ -90,6 +90,7 @@ PROBE = Probe(
     members=(
         Member("task_struct.state", otherwise=("task_struct.__state",)),
         Member("task_struct.on_rq"),
+        Member("task_struct.pi_lock"),
         # Since 152e11f6df29 ("sched/fair: Implement delayed dequeue") (in v6.12).
         Member("task_struct.se.sched_delayed", optional=True),
         # Since bcf9033e5449 ("sched: move CPU field back into thread_info if THREAD_INFO_IN_TASK=y") (in v5.16).
@@ -132,6 +133,6 @@ PROBE = Probe(
         Loss("unmatched", "runqueue_rows", "unmatched", "tasks that ran without a wait having been noted"),
         Loss("collided", "runqueue_rows", "collided", "waits not noted: all places for that pid were taken"),
         Loss("negative", "runqueue_rows", "negative", "waits below zero, not counted"),
-        Loss("suppressed", "runqueue_rows", "limit.suppressed", "long waits counted but not told one by one"),
+        Loss("suppressed", "runqueue_rows", "limit.suppressed", "long waits not told one by one", harmless=True),
     ),
 )
