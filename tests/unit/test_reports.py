@@ -56,6 +56,25 @@ def test_the_verdict_comes_first_then_tables_losses_and_cost():
     assert titles[-2:] == ["LOSSES", "COST"]
 
 
+def test_other_series_and_losses_are_told_in_their_probes_words():
+    summary = summarised()
+    summary.losses.add("runqueue", {"unmatched": 3, "new_reason": 2})
+    told = " ".join(" ".join(rendered(summary)).split())
+    assert "cpustall.feed: how long the kernel's watchdog waited for its thread" in told
+    assert "runqueue: 3 unmatched (tasks that ran without a wait having been noted), 2 new_reason; 0 of " in told
+
+
+def test_a_quantile_that_single_values_decide_is_not_told():
+    summary = Summary(SECOND)
+    waits = histogram([("cpu", "u4")], {(0,): [MS] * 142, (1,): [MS] * 3})
+    summary.add_interval([Window("runqueue", "wait", 0, SECOND, waits)])
+    rows = {line.split()[0]: line.split() for line in rendered(summary, 100) if re.match(r" +\d ", line)}
+    assert [cell for cell in rows["0"][2:] if cell == "–"] == ["–"] * 2, "p99 and p99.9"
+    assert [cell for cell in rows["1"][2:] if cell == "–"] == ["–"] * 4
+    (one,) = (one for one in tree(summary)["series"] if one["keys"] == {"cpu": 0})
+    assert one["p90_s"] and one["p99_s"] is None and one["max_s"]
+
+
 @pytest.mark.parametrize("ill", [None, hog_interval, hostile_interval])
 @pytest.mark.parametrize("width", [40, 80, 132, 250])
 def test_every_line_fits_and_no_control_character_is_left(ill, width):

@@ -406,6 +406,12 @@ def test_a_p99_in_the_bucket_of_the_limit_is_about_the_limit():
     assert next(one.measured for one in verdict.normal if one.question == "run-queue wait").startswith("p99 about 5 ms")
 
 
+def test_a_finding_of_few_waits_tells_no_p99():
+    finding = only(judged(Node().interval(quiet=True, waits={0: [264 * MS]})), "runqueue.wait")
+    assert "p99" not in finding.what.partition("normal:")[0] and "(of 11 waits; normal: p99 < 5 ms" in finding.what
+    assert finding.values["p99_s"] != finding.values["p99_s"], "NaN"
+
+
 def test_one_late_interval_of_many_is_said_in_the_table():
     node = Node()
     verdict = judged(*(node.interval(length=(2 if number == 5 else 1) * SECOND) for number in range(10)))

@@ -116,11 +116,12 @@ def _not_traced(verdict: Verdict, source: Source) -> list[str]:
 
 def _losses(summary: Summary) -> str:
     """What was lost, by probe, and what that means; then those that lost nothing, as far as it was measured."""
-    parts, none = [], []
+    parts: list[str] = []
+    none: list[str] = []
     for probe in sorted(summary.losses.measured):
         lost = {reason: number for reason, number in summary.losses.reasons[probe].items() if number}
-        parts += [f"{probe}: {count(number)} {_meaning(probe, reason)}" for reason, number in lost.items()]
-        none += [] if lost else [probe]
+        told = ", ".join(f"{count(number)} {_meaning(probe, reason)}" for reason, number in lost.items())
+        (parts if told else none).append(f"{probe}: {told}" if told else probe)
     if none:
         parts.append(f"0 of {', '.join(none)}")
     if summary.losses.unmeasured:
