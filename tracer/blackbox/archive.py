@@ -56,6 +56,9 @@ def verify(path: str) -> tuple[dict[str, int], str]:
     try:
         with open(path, "rb") as raw, gzip.open(raw) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
             found, sizes, manifest = _sums(archive)
+            # Damage is told at the stream's end; no more than a record's zeros follow the last member.
+            if len(stream.read(2 * tarfile.RECORDSIZE)) > tarfile.RECORDSIZE:
+                raise ValueError("more than a bundle")
     except RecordingError as error:
         raise RecordingError(f"{name}: {error.message}", hint=error.hint) from None
     except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError) as error:
