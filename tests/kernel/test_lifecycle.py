@@ -137,6 +137,20 @@ def test_asked_to_stop_at_any_moment(number: signal.Signals, recordings):
             assert _said_in_one_line(words), (moment, words)
 
 
+def test_interrupted_while_the_loader_hangs(recordings):
+    recording, _ = next(recordings)
+    assert recording.watch(10, lambda: recording.loader() != 0)
+    os.kill(recording.loader(), signal.SIGSTOP)
+    # Until it waits for the loader, the first request is only noted.
+    recording.watch(2)
+    began = time.monotonic()
+    recording.process.send_signal(signal.SIGINT)
+    words = recording.end()
+    assert time.monotonic() - began < 1
+    assert recording.process.returncode == 130, words
+    assert _said_in_one_line(words), words
+
+
 def test_interrupted_twice(recordings):
     for recording, moment in recordings:
         recording.watch(moment)

@@ -26,6 +26,7 @@ from tracer.collect.collector import Collector
 from tracer.errors import ProbeUnavailableError, UnavailableError
 from tracer.kernel import child, cpus
 from tracer.kernel import job as job_module
+from tracer.kernel import session as session_module
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.job import Options, job, ordered
 from tracer.kernel.loading import LoaderError, run_loader
@@ -214,6 +215,24 @@ def test_a_loader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LoaderError, match="^the loader did not finish in time"):
         run_loader(job([all_probes()["cpustate"]], options()), PYTHON, nothing, timeout=0.5)
     assert time.monotonic() - began < 10
+
+
+def test_a_loader_that_hangs_is_not_tried_again_for_each_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_START", "import time; time.sleep(100)")
+    monkeypatch.setattr(session_module, "ATTACH_SECONDS", 0.5)
+    began = time.monotonic()
+    with pytest.raises(LoaderError, match="^the loader did not finish in time"):
+        attach([all_probes()[name] for name in ("cpustate", "softirq", "hardirq", "napi")], options())
+    assert time.monotonic() - began < 2
+
+
+def test_trials_of_single_probes_share_the_time_for_attaching(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "ATTACH_SECONDS", 2.5)
+    broken = [make(f"broken{number}", body="no_such_name++;") for number in range(12)]
+    began = time.monotonic()
+    with pytest.raises(LoaderError):
+        attach(broken, options())
+    assert time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize(

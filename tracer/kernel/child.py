@@ -7,6 +7,7 @@ changes directories and limits. It lives for half a second and dies with its par
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -33,6 +34,8 @@ main()
 """
 _PATIENCE_SECONDS = 5
 _KEPT_BYTES = 1 << 20
+#: Room for a whole job, so that giving it to a child that does not read never blocks.
+_JOB_BYTES = 1 << 18
 
 
 class Child:
@@ -58,6 +61,9 @@ class Child:
                     # a traceback; it dies with this process instead.
                     start_new_session=True,
                 )
+            assert self._process.stdin is not None
+            with contextlib.suppress(OSError):  # a smaller one will do on all but the largest nodes
+                fcntl.fcntl(self._process.stdin, fcntl.F_SETPIPE_SZ, _JOB_BYTES)
             self._resources = stack.pop_all()
 
     def give(self, job: dict[str, Any]) -> None:
@@ -93,7 +99,7 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.kill()
-        self._process.wait()
+        self.wait()  # a process that sleeps in the kernel dies later
         self._resources.close()
 
     def __enter__(self) -> Child:

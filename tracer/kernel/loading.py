@@ -5,20 +5,24 @@ Programs stay attached as long as this process holds the descriptors, and no lon
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.errors import UnavailableError
 from tracer.kernel.child import Child, take
 
-__all__ = ["Loaded", "LoaderError", "LoaderKilledError", "run_loader"]
+__all__ = ["ATTACH_SECONDS", "Loaded", "LoaderError", "LoaderGoneError", "run_loader"]
+
+#: All that attaching may take, trials of single probes included: it takes 0.6 s, on an emulated machine some 20.
+ATTACH_SECONDS = 45.0
 
 _PACKET = 1 << 16
 
@@ -30,8 +34,8 @@ class LoaderError(UnavailableError):
     """The programs could not be compiled, loaded or attached."""
 
 
-class LoaderKilledError(LoaderError):
-    """Somebody killed the loader."""
+class LoaderGoneError(LoaderError):
+    """The loader was killed or hangs: no probe's fault, and no use in trying them one by one."""
 
 
 @dataclass
@@ -61,12 +65,13 @@ class Loaded:
 
 
 def run_loader(
-    job: dict[str, Any], interpreter: str, fill: Callable[[dict[str, int]], None], *, timeout: float = 60.0
+    job: dict[str, Any], interpreter: str, fill: Callable[[dict[str, int]], None], *, timeout: float = ATTACH_SECONDS
 ) -> Loaded:
     """Compile, load and attach ``job`` in a child; return what it handed over.
 
     ``fill(maps)`` is called when the maps exist and no program runs yet. Raises LoaderError with the compiler's,
-    the verifier's or LLVM's own last words; nothing stays attached then.
+    the verifier's or LLVM's own last words, and KeyboardInterrupt on Ctrl-C, whoever handles that otherwise; nothing
+    stays attached then.
     """
     loaded = Loaded()
     try:
@@ -74,8 +79,9 @@ def run_loader(
     except OSError as error:
         raise LoaderError(f"can't run {interpreter}: {error.strerror}", hint=_HINT) from None
     try:
-        child.give(job)
-        _converse(child.channel, loaded, fill, time.monotonic() + timeout)
+        with _interruptible():
+            child.give(job)
+            _converse(child.channel, loaded, fill, time.monotonic() + timeout)
     except BaseException as error:
         loaded.close()
         try:
@@ -91,6 +97,21 @@ def run_loader(
 
 
 _HINT = "foreshock doctor tells what this node lacks; FORESHOCK_DEBUG=1 shows the loader's whole output"
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the wait: who only notes that it came would have us wait for a loader that hangs."""
+    before = signal.getsignal(signal.SIGINT)
+    # Ignored, it stays so; and only the main thread is told of signals.
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Ended(Exception):
@@ -141,8 +162,8 @@ def _failure(child: Child, error: BaseException) -> LoaderError:
     if isinstance(error, _Ended) and str(error):
         return LoaderError(f"{error}{printed}" if "bcc" in str(error) else str(error), hint=_HINT)
     if status is None:
-        return LoaderError("the loader did not finish in time", hint=_HINT)
+        return LoaderGoneError("the loader did not finish in time", hint=_HINT)
     how = f"with status {status}" if status >= 0 else f"by signal {-status}"
     message = f"the loader ended {how} while compiling or loading{printed}"
-    # Somebody's kill or the kernel's for want of memory: no probe's fault, and no use in trying them one by one.
-    return LoaderKilledError(message, hint=_HINT) if -status in _FROM_OUTSIDE else LoaderError(message, hint=_HINT)
+    # Somebody's kill, or the kernel's for want of memory.
+    return LoaderGoneError(message, hint=_HINT) if -status in _FROM_OUTSIDE else LoaderError(message, hint=_HINT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
@@ -15,7 +16,7 @@ from tracer.kernel import privilege, sources
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.job import RING_PAGES, SENTINEL_RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
-from tracer.kernel.loading import Loaded, LoaderError, LoaderKilledError, run_loader
+from tracer.kernel.loading import ATTACH_SECONDS, Loaded, LoaderError, LoaderGoneError, run_loader
 from tracer.kernel.maps import MappedArray
 from tracer.kernel.ring import Ring
 from tracer.layouts import layout
@@ -138,7 +139,7 @@ def attach(probes: Sequence[Probe], options: Options) -> Session:
     """Attach ``probes`` (in the order of ``job.ordered``, what they require included).
 
     Probes this kernel can't carry are left out and listed in ``Session.refused`` with the reason. Raises
-    UnavailableError when nothing can run at all.
+    UnavailableError when nothing can run at all, or when attaching takes longer than ``ATTACH_SECONDS``.
     """
     refused = {probe.name: reason for probe in probes if (reason := sources.refusal(probe))}
     session = _attach_all([probe for probe in probes if probe.name not in refused], options)
@@ -152,24 +153,24 @@ def _attach_all(probes: Sequence[Probe], options: Options) -> Session:
         return Session(probes, options, Loaded())
     if not privilege.may_trace():
         raise NotAllowedError("not allowed to trace: not root.", hint=_IN_CONTAINERS)
-    interpreter = find_interpreter()
+    interpreter, deadline = find_interpreter(), time.monotonic() + ATTACH_SECONDS
     try:
-        return _attach(probes, options, interpreter)
-    except LoaderKilledError:
+        return _attach(probes, options, interpreter, deadline)
+    except LoaderGoneError:
         raise
     except LoaderError as error:
-        broken = _broken(in_kernel, options, interpreter)
+        broken = _broken(in_kernel, options, interpreter, deadline)
         if not broken:
             raise
         rest = [probe for probe in probes if probe.name not in broken]
         if not any(probe.hooks for probe in rest):
             raise LoaderError(next(iter(broken.values())), hint=error.hint) from None
-        session = _attach(rest, options, interpreter)
+        session = _attach(rest, options, interpreter, deadline)
         session.refused.update(broken)
         return session
 
 
-def _attach(probes: Sequence[Probe], options: Options, interpreter: str) -> Session:
+def _attach(probes: Sequence[Probe], options: Options, interpreter: str, deadline: float) -> Session:
     shapes = map_shapes(probes, options.cpu_count)
 
     def fill(maps: dict[str, int]) -> None:
@@ -181,7 +182,7 @@ def _attach(probes: Sequence[Probe], options: Options, interpreter: str) -> Sess
             cpus.rows["untraced"] = [cpu not in options.cpus for cpu in range(options.cpu_count)]
             cpus.close()
 
-    loaded = run_loader(job(probes, options), interpreter, fill)
+    loaded = run_loader(job(probes, options), interpreter, fill, timeout=deadline - time.monotonic())
     if loaded.refused.keys() >= {probe.name for probe in probes}:
         loaded.close()
         name, reason = next(iter(loaded.refused.items()))
@@ -189,7 +190,7 @@ def _attach(probes: Sequence[Probe], options: Options, interpreter: str) -> Sess
     return Session(probes, options, loaded)
 
 
-def _broken(probes: Sequence[Probe], options: Options, interpreter: str) -> dict[str, str]:
+def _broken(probes: Sequence[Probe], options: Options, interpreter: str, deadline: float) -> dict[str, str]:
     """Find out which probes can't be loaded, each alone with what it requires: one must not cost the others."""
     broken: dict[str, str] = {}
     by_name = {probe.name: probe for probe in probes}
@@ -199,7 +200,9 @@ def _broken(probes: Sequence[Probe], options: Options, interpreter: str) -> dict
             broken[probe.name] = f"needs {', '.join(lacking)}, which can't run here"
             continue
         try:
-            _attach(ordered([probe], by_name), options, interpreter).close()
+            _attach(ordered([probe], by_name), options, interpreter, deadline).close()
+        except LoaderGoneError:
+            raise
         except LoaderError as error:
             broken[probe.name] = error.message
         except ProbeUnavailableError:
