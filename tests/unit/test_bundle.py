@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -226,13 +227,20 @@ def test_verify_notices_every_change(tmp_path: Path):
         if chance.random() < 0.5:
             del mutated[chance.randrange(len(mutated)) :]
         else:
-            # The last byte before the eight of sum and length has bits that mean nothing.
-            place = chance.choice([*range(10, len(mutated) - 9), *range(len(mutated) - 8, len(mutated))])
-            mutated[place] ^= 1 << chance.randrange(8)
+            mutated[chance.randrange(10, len(mutated))] ^= 1 << chance.randrange(8)
+        if _unpacked(bytes(mutated)) == inner:
+            continue  # the same content said in another way: where zeros are copied from, bits that mean nothing
         (tmp_path / "b").write_bytes(mutated)
         with pytest.raises(RecordingError) as error:
             verify(str(tmp_path / "b"))
         assert "\n" not in error.value.message
+
+
+def _unpacked(packed: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(packed)
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def _content_places(inner: bytes) -> list[int]:
