@@ -119,7 +119,7 @@ def _said_in_one_line(words: str) -> bool:
 
 def _as_python_begins(words: str) -> bool:
     """Whether Python gave up in its own start: on a busy machine that may take as long as the first moments."""
-    return "Fatal Python error: init_import_site" in words
+    return "Fatal Python error: init_" in words
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

@@ -204,3 +204,24 @@ def test_the_start_imports_nothing_it_does_not_need():
 
 def test_version():
     assert foreshock("--version").stdout == f"foreshock, version {tracer.__version__}\n"
+
+
+#: Ctrl-C at the moment when the command line's first module of others is imported.
+INTERRUPTED_EARLY = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from tracer.__main__ import main
+sys.argv[1:] = ["--version"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("before", "code"), [((), 130), (("env", "--ignore-signal=INT"), 0)])
+def test_ctrl_c_during_the_start_is_no_traceback(before, code):
+    command = [*before, sys.executable, "-c", INTERRUPTED_EARLY]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
