@@ -15,7 +15,7 @@ from unit.agent_samples import SECOND, FakeSink, an_alert
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
-from tracer.agent.sentinel import STAGGER_NS, TURN_NS, Sentinel
+from tracer.agent.sentinel import QUIET_NS, STAGGER_NS, TURN_NS, Sentinel
 from tracer.agent.sight import Sight
 from tracer.agent.warming import warm
 from tracer.agent.wire import Wire
@@ -50,7 +50,8 @@ class Scene:
         self.agent, theirs = Wire.pair()
         self.wires = (self.agent, theirs)
         self.wakes, self.waker = os.pipe()
-        sight: Any = SimpleNamespace(look=self.look)
+        self.due_ns = 0
+        sight: Any = SimpleNamespace(look=self.look, due_ns=lambda now_ns: self.due_ns)
         outbox = Outbox(self.board, [self.shared], [theirs])
         self.sentinel = Sentinel(
             number, sight, Engine([RULE], IDENTITY), self.board, outbox, wakes=[self.wakes], wire=theirs
@@ -117,7 +118,20 @@ def _run(scene: Scene, seconds: float, *, bye: bool = False) -> tuple[bool, floa
 def test_it_ends_with_the_agent_and_knows_how(scene, bye):
     said, seconds = _run(scene, 0.5, bye=bye)
     assert said is bye and seconds < 0.15
-    assert 3 <= scene.looks <= 6, "one look every 200 ms"
+    assert 3 <= scene.looks <= 6, "one look every 200 ms: something is due"
+
+
+def test_in_quiet_times_it_looks_when_something_may_be_due(scene):
+    now = time.monotonic_ns()
+    for due_ns, next_ns in ((0, TURN_NS), (now + 350_000_000, 350_000_000), (now + SECOND, QUIET_NS)):
+        scene.due_ns = due_ns
+        scene.sentinel.turn(now)
+        assert scene.sentinel._turn_at_ns == now + next_ns
+    scene.stuck()
+    scene.sentinel.turn(now)
+    assert scene.sentinel._turn_at_ns == now + TURN_NS, "while it lasts"
+    scene.sentinel.turn(now + 5 * SECOND)
+    assert scene.sentinel._turn_at_ns == now + 5 * SECOND + TURN_NS, "after a pause the next turn judges"
 
 
 def test_a_storm_of_events_is_taken_in_gulps(scene):
@@ -183,6 +197,9 @@ def test_it_sees_events_for_a_second_and_what_is_open():
     assert earlier.rows["comm"].tolist() == [b"spin"]
     assert len(sight.look(NOW + SECOND - 1, {}).rows(*STALLS)) == 1
     assert len(sight.look(NOW + SECOND, {}).rows(*STALLS)) == 0
+    assert sight.due_ns(NOW) == NOW + SECOND, "what is overdue already was seen"
+    session.maps["cpustall_rows"]["heartbeat_ns"][1] = NOW - SECOND // 4
+    assert sight.due_ns(NOW) == NOW + SECOND * 3 // 4
     session.told = [(PROBE, table, event)]  # one that waited while this process was held up
     assert len(sight.look(NOW + 5 * SECOND, {}).rows(*STALLS)) == 0
     assert sight.look(NOW + 601 * SECOND, {}).history[STALLS] == []

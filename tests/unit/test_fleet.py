@@ -99,7 +99,10 @@ def test_an_agent_that_dies_is_missed_although_its_sentinels_speak():
     watch.run(5, *speakers)
     watch.run(20, *speakers[1:])
     assert watch.told == [(8, "firing", "cu39")]
-    assert "its agent silent (still heard: sentinel 0, sentinel 1) for 3.25 s without a goodbye" in watch.alerts[0].condition.summary
+    assert (
+        "its agent silent (still heard: sentinel 0, sentinel 1) for 3.25 s without a goodbye"
+        in watch.alerts[0].condition.summary
+    )
     watch.run(2, *speakers)
     assert watch.told[1:] == [(26, "resolved", "cu39")]
 

@@ -61,6 +61,11 @@ class Outbox:
                 stuck.add(letter.place)
         self._waiting = kept
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._waiting
+
     def due_ns(self, now_ns: int) -> int | None:
         """Return when the next letter is due that was not to be sent before; None if there is none."""
         return min((letter.due_ns for letter in self._waiting if letter.due_ns > now_ns), default=None)

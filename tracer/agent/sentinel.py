@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Sentinel"]
 
-#: It looks by itself so often. A stall is due for its first alert 1 s after its start; the kernel's clock adds 0.2 s.
+#: It looks by itself so often while something goes on. A stall is due for its first alert 1 s after its start, by the
+#: kernel's record, which the kernel's clock writes within 0.2 s of the start.
 TURN_NS = 200_000_000
+#: In quiet times, when nothing could be due earlier.
+QUIET_NS = 500_000_000
 #: And no more often than this, however many events come: they are looked at together.
 _GAP_NS = 15_000_000
 #: The second sentinel gives the first so long to tell whom both would tell.
@@ -67,7 +70,7 @@ class Sentinel:
             self._epoll.register(descriptor, select.EPOLLIN)
         self._epoll.register(wire.fileno(), select.EPOLLIN)
         self._broken: set[str] = set()
-        self._turn_at_ns = self._tidy_at_ns = 0
+        self._turned_ns = self._turn_at_ns = self._tidy_at_ns = 0
 
     def run(self) -> bool:
         """Go on until the agent is gone; return whether it said goodbye."""
@@ -85,12 +88,14 @@ class Sentinel:
     def turn(self, now_ns: int) -> None:
         """Look, judge, send; note that this happened."""
         late = bool(self._turn_at_ns) and now_ns - self._turn_at_ns > _LATE_NS
-        self._turn_at_ns = now_ns + TURN_NS
+        self._turned_ns, self._turn_at_ns = now_ns, now_ns + TURN_NS
         if late:
             self._life["late"] += 1
         else:
             self._judge(now_ns)
         self._outbox.send(time.monotonic_ns())
+        if self._engine.idle and self._outbox.empty and not late:
+            self._turn_at_ns = now_ns + min(max(self._sight.due_ns(now_ns) - now_ns, TURN_NS), QUIET_NS)
         self._life["told"], self._life["dropped"] = self._outbox.sent, self._outbox.dropped
         self._life["beat_ns"] = now_ns
         if self._stream:
@@ -123,7 +128,7 @@ class Sentinel:
         if any(descriptor == self._wire.fileno() for descriptor, _ in ready):
             return False
         # A storm of events is taken in gulps.
-        rest_ns = self._turn_at_ns - TURN_NS + _GAP_NS - time.monotonic_ns()
+        rest_ns = self._turned_ns + _GAP_NS - time.monotonic_ns()
         if ready and rest_ns > 0:
             time.sleep(rest_ns / 1e9)
         return True

@@ -98,6 +98,10 @@ class Sight:
         }
         return View(now_ns, windows, settings, history, self._symbol)
 
+    def due_ns(self, now_ns: int) -> int:
+        """Return when a look may show at the earliest what one at ``now_ns`` did not, but for events."""
+        return self._overdue.due_ns(now_ns) if self._overdue else now_ns
+
     def _window(self, key: _Key, now_ns: int) -> Window:
         told = self._told[key]
         while told and told[0][0] <= now_ns - _IN_VIEW_NS:

@@ -63,6 +63,15 @@ class Reader:
         some = [rows for rows in found if len(rows)]
         return {"open": (np.concatenate(some) if some else _NONE, {})}
 
+    def due_ns(self, now_ns: int) -> int:
+        """Return when something may be overdue at the earliest that is not yet.
+
+        What is overdue at ``now_ns`` but was not read, an idle CPU's heartbeat, is left out; so is what begins later.
+        """
+        limit = np.uint64(max(0, now_ns - self._threshold_ns))
+        young = [int(since[since > limit].min(initial=np.uint64(now_ns))) for since in self._since]
+        return min(young) + self._threshold_ns
+
     def close(self) -> None:
         self._cpus = self._stalls = np.zeros(0)
         self._since = ()
