@@ -189,6 +189,13 @@ def test_a_worst_wait_says_what_had_the_cpu_for_most_of_it():
     assert worst_wait(source, **filled(90 * MS, 0.9), holder_comm=b"foreshock").endswith("90 %  foreshock itself[60]")
 
 
+def test_a_worst_wait_names_who_had_what_is_known_of_it_as_such():
+    source = Source.from_header(HEADER)
+    little = filled(90 * MS, 0) | {"covered_ns": 2 * MS, "holder_ns": 1 * MS}
+    assert worst_wait(source, **little).endswith("log covers 2.2 %; of that 50 % other[60]")
+    assert worst_wait(source, **little | {"covered_ns": 0, "holder_ns": 0}).endswith("log covers 0 %")
+
+
 def test_caveats_are_one_paragraph_after_the_findings():
     summary = Summary(SECOND)
     node = Node()

@@ -124,6 +124,32 @@ def test_waits_that_no_task_caused(how, cause, said):
     assert said in finding.who
 
 
+def test_a_log_that_covers_little_blames_nobody_for_the_rest():
+    little = filled(4500 * MS, 0) | {"covered_ns": 4 * MS}
+    finding = only(run(waiting(**little | {"holder_ns": 3 * MS, "task_ns": 4 * MS})), "runqueue.wait")
+    assert (
+        "Only 0.089 % of the worst waits is covered by the CPU's log of stays; of that, other[60] had 75 %;"
+        in finding.who
+    )
+    # It was busy as far as is known: nobody took the CPU from the machine.
+    assert "busy" in finding.next and "steal" not in finding.next
+    finding = only(run(waiting(**little | {"idle_ns": 3 * MS})), "runqueue.wait")
+    assert "of that, the idle task had 75 %" in finding.who and "steal" in finding.next
+    finding = only(run(waiting(**little | {"covered_ns": 0})), "runqueue.wait")
+    assert "log of stays; who held it" in finding.who and "steal" not in finding.next
+
+
+def test_the_longest_wait_names_its_cpu_where_most_of_the_waiting_was_elsewhere():
+    rows = [
+        {"cpu": 3, "waited_cpu": cpu, "holder_pid": 60, "holder_comm": b"hog", **filled(length * MS, 0.9)}
+        for cpu, length in ((5, 80), (5, 81), (5, 82), (4, 95))
+    ]
+    finding = only(run(lambda node: node.interval(waits={3: [80 * MS] * 30 + [95 * MS]}, worst=rows)), "runqueue.wait")
+    assert finding.subject == "CPU 5" and "at worst 95 ms on CPU 4 (" in finding.what
+    finding = only(run(lambda node: node.interval(waits={3: [82 * MS] * 30}, worst=rows[:3])), "runqueue.wait")
+    assert finding.subject == "CPU 5" and "at worst 82 ms (" in finding.what
+
+
 def test_waits_without_recorded_events_blame_nobody():
     finding = only(run(lambda node: node.interval(waits={3: [80 * MS] * 30})), "runqueue.wait")
     assert "not recorded" in finding.who

@@ -41,7 +41,8 @@ class Holder(NamedTuple):
 class Held:
     """What filled the waits of one CPU, in ns; ``holders`` is the longest holder of each wait.
 
-    ``special`` says of holders, by pid, that they are real-time or deadline tasks, as far as recorded.
+    ``special`` says of holders, by pid, that they are real-time or deadline tasks, as far as recorded;
+    ``longest_on`` is the CPU where the longest wait was spent.
     """
 
     waits: int = 0
@@ -59,10 +60,15 @@ class Held:
     victims: Tally[tuple[str, str]] = field(default_factory=lambda: Tally(keep=256))
     waited_on: Tally[int] = field(default_factory=lambda: Tally(keep=1024))
     special: dict[int, str] = field(default_factory=dict)
+    longest_on: int | None = None
 
     def share(self, ns: int) -> float:
         """Return ``ns`` as a share of all the time waited."""
         return min(1.0, ns / self.wait_ns) if self.wait_ns else 0.0
+
+    def of_covered(self, ns: int) -> float:
+        """Return ``ns`` as a share of the time that the CPU's log of stays covers."""
+        return min(1.0, ns / self.covered_ns) if self.covered_ns else 0.0
 
     @property
     def top(self) -> tuple[Holder, float]:
@@ -167,7 +173,8 @@ class Blame:
             held.waits += 1
             for name, value in one.items():
                 setattr(held, name, getattr(held, name) + value)
-            held.longest_ns = max(held.longest_ns, one["wait_ns"])
+            if one["wait_ns"] > held.longest_ns:
+                held.longest_ns, held.longest_on = one["wait_ns"], waited[place]
             held.most_tasks = max(held.most_tasks, int(tasks[place]))
             held.victims.add(victim, one["wait_ns"])
             held.waited_on.add(waited[place], one["wait_ns"])

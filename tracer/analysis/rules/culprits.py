@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tracer.analysis.blame import Held
+from tracer.analysis.blame import IDLE_SHARE, Held
 from tracer.analysis.cpus import sampled_tasks
 from tracer.analysis.names import quoted, task
 from tracer.analysis.statistics import Statistics
@@ -60,6 +60,8 @@ def next_step(held: Held | None, what: str = "waits") -> str:
     holder, _ = held.top
     if held.cause == "idle" and what == "delays":
         return "look for steal time (virtual machine) and deep idle states (cpuidle)"
+    if held.cause == "unseen":
+        return _look_closer(held)
     if held.cause == "hog" and holder.pid in held.special:
         return f"lower the policy or priority of {task(holder.comm, holder.pid)} (chrt), or move it to CPUs of its own"
     return {
@@ -71,7 +73,6 @@ def next_step(held: Held | None, what: str = "waits") -> str:
         "softirq": "see softirqs and devices below; spread the queues' interrupts (RSS, RPS, affinity)",
         "hardirq": "see interrupt lines below; spread or coalesce that line",
         "idle": "see whether nr_throttled grows in the cgroup's cpu.stat; if not, steal time and idle states (cpuidle)",
-        "unseen": "foreshock record --deep samples what runs; on a virtual machine check steal time",
     }[held.cause]
 
 
@@ -142,7 +143,24 @@ def _actor(held: Held, what: str) -> str:
             )
         case "unseen":
             seen = percent(held.share(held.covered_ns))
-            return f"Only {seen} of the worst {what} is covered by the CPU's log: who held it is not known."
+            return f"Only {seen} of the worst {what} is covered by the CPU's log of stays{_of_that(held)}."
+
+
+def _of_that(held: Held) -> str:
+    """Say who had the part that the log covers, which need not be who had the rest."""
+    times = {"softirqs": held.softirq_ns, "hard interrupts": held.hardirq_ns, "the idle task": held.idle_ns}
+    for holder, ns in list(held.holders.items())[:1]:
+        times[f"foreshock itself[{holder.pid}]" if holder.own else task(holder.comm, holder.pid)] = ns
+    most = max(times, key=lambda name: times[name])
+    told = f"; of that, {most} had {percent(held.of_covered(times[most]))}" if times[most] else ""
+    return f"{told}; who held it the rest of the time is not known"
+
+
+def _look_closer(held: Held) -> str:
+    """What helps where the log is too short: the kind of time it covers tells what kind the rest may be."""
+    if held.of_covered(held.idle_ns) >= IDLE_SHARE:
+        return "foreshock record --deep samples what runs; on a virtual machine check steal time"
+    return "foreshock record --deep samples what runs on this busy CPU; fewer runnable tasks for it"
 
 
 def _crowd_name(held: Held) -> str:

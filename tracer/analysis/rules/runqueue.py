@@ -72,6 +72,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     places = _waited_on(members, summary)
     subject, counted_on = _subject(members, places), f"CPU {p99_cpu}"
     ended = f" that ended on {counted_on}" if subject != counted_on else ""
+    longest_on = _longest_on(subject, held)
     who = (who_held(held), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, held))
     return Finding(
         rule="runqueue.wait",
@@ -79,7 +80,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
         severity=Severity.CRITICAL if worst_ns > thresholds.RUNQUEUE_CRITICAL_NS else Severity.WARNING,
         subject=subject,
         what=(
-            f"{subject}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)} "
+            f"{subject}: runnable tasks waited for the CPU, at worst {at_worst(worst_ns, held)}{longest_on} "
             f"({p99}of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
@@ -123,6 +124,13 @@ def _subject(members: list[int], places: dict[int, float]) -> str:
     if most is not None and places[most] > MAIN_SHARE:
         return cpu_list([most])
     return cpu_list([*members, *places])
+
+
+def _longest_on(subject: str, held: Held | None) -> str:
+    """Name the CPU of the longest wait where that is not the one that most of the time was waited on."""
+    if held is None or held.longest_on is None or cpu_list([held.longest_on]) == subject:
+        return ""
+    return f" on CPU {held.longest_on}"
 
 
 def _elsewhere(members: list[int], places: dict[int, float], summary: Summary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracer.analysis.blame import PRIO_UNKNOWN
+from tracer.analysis.blame import MAIN_SHARE, PRIO_UNKNOWN
 from tracer.analysis.names import scheduling, task
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
@@ -75,7 +75,12 @@ def worst_waits(summary: Summary, source: Source) -> Section | None:
 def _wait(event: Mapping[str, Any], source: Source) -> list[str]:
     wait = int(event.get("wait_ns", 0))
     holder, ns = _holder(event, source)
+    covered = int(event.get("covered_ns", wait))
     share = percent(ns / wait) if wait else MISSING
+    if covered < MAIN_SHARE * wait:
+        # Who had the little that is known need not have had the rest.
+        of_that = f"; of that {percent(ns / covered)} {holder}" if ns and covered else ""
+        holder, share = f"log covers {percent(covered / wait)}{of_that}", MISSING
     cpu = str(event.get("waited_cpu", event.get("cpu", MISSING)))
     waiting = task(str(event.get("comm", "")), int(event.get("pid", 0)))
     return [when(event, source), duration(wait), waiting, cpu, share, holder]
