@@ -130,6 +130,19 @@ def test_what_says_nothing(shape):
         assert exhaustion(CALM[shape][max(0, end - 150) : end]) == []
 
 
+def test_the_glance_before_the_slope_hides_nothing(monkeypatch):
+    chance, views = np.random.default_rng(7), []
+    for _ in range(60):
+        pace = 10 ** chance.uniform(6, 9.5)
+        noise = chance.normal(0, pace * chance.uniform(0, 4), 120)
+        left = falling(chance.uniform(2, 60) * GIB, pace, 120) + noise
+        views.append(seen(list(left), chance.choice(["anon", "unnamed", "slab_unreclaimable"])))
+    found = [judged("memory-exhaustion", each) for each in views]
+    monkeypatch.setattr("tracer.alerts.rules.exhaustion._may_fall", lambda *given: True)
+    assert found == [judged("memory-exhaustion", each) for each in views]
+    assert 10 <= sum(map(bool, found)) <= 55, "some fall, some do not"
+
+
 def test_a_slope_that_stops_is_over_soon():
     left = [50 * GIB] * 60 + falling(50 * GIB, 0.2 * GIB, 100) + [30 * GIB] * 100
     engine = Engine([rules()["memory-exhaustion"]], Identity("cu39", "b007", 0))

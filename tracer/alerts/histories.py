@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from tracer.alerts.rule import View
 from tracer.window import Window
 
-__all__ = ["recent", "series", "total"]
+__all__ = ["latest", "recent", "series", "total"]
 
 _SECOND = 1_000_000_000
 _Floats = npt.NDArray[np.float64]
@@ -19,8 +20,13 @@ _Floats = npt.NDArray[np.float64]
 def recent(view: View, table: tuple[str, str], span_ns: int) -> tuple[list[Window], float]:
     """Return the windows with rows of the last ``span_ns``, and how many seconds they cover together."""
     first_ns = view.now_ns - span_ns - _SECOND // 2
-    windows = [window for window in view.history.get(table, ()) if len(window.rows) and window.start_ns >= first_ns]
+    windows = [window for window in latest(view, table, lambda window: window.start_ns >= first_ns) if len(window.rows)]
     return windows, sum(window.seconds for window in windows)
+
+
+def latest(view: View, table: tuple[str, str], wanted: Callable[[Window], bool]) -> list[Window]:
+    """Return the latest windows up to the first that is not ``wanted``, oldest first: few of all that are kept."""
+    return [*takewhile(wanted, reversed(view.history.get(table, ())))][::-1]
 
 
 def total(windows: Sequence[Window], column: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["steady_fall", "theil_sen"]
+__all__ = ["PART", "steady_fall", "theil_sen"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -14,7 +14,7 @@ _POINTS = 48
 _LEAST_POINTS = 6
 _PARTS = 4
 #: Of the whole's slope, in each part: what starts, stops or comes in bursts is not steady.
-_PART = 0.5
+PART = 0.5
 #: Of the whole fall: half of the points are no further from the line. Teeth of a saw are.
 _SPREAD = 0.1
 
@@ -35,8 +35,10 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
         return 0.0
     ends = np.linspace(times[0], times[-1], _PARTS + 1)
     drops = -np.diff(np.interp(ends, times, values))
+    if drops.min() <= 0:  # which is cheap to see, and nearly always so
+        return 0.0
     kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int))
     fall = -theil_sen(times[kept], values[kept])
     rest = values + fall * times
     near = np.median(np.abs(rest - np.median(rest))) <= _SPREAD * fall * (times[-1] - times[0])
-    return fall if fall > 0 and near and bool((drops >= _PART * fall * np.diff(ends)).all()) else 0.0
+    return fall if fall > 0 and near and bool((drops >= PART * fall * np.diff(ends)).all()) else 0.0

@@ -157,6 +157,8 @@ def _latest(window: Window | None) -> dict[int, np.void]:
 def _open(window: Window, *kinds: bytes) -> dict[int, list[tuple[int, np.void]]]:
     """Return the rows of some kinds of ``cpustall.open`` by CPU, each with when it began by the kernel's record."""
     found: dict[int, list[tuple[int, np.void]]] = {}
+    if not len(window.rows):
+        return found
     for row in window.rows[np.isin(window.rows["kind"], kinds)]:
         # An age is the window's end less the kernel's time: this is the same in whichever process.
         found.setdefault(int(row["cpu"]), []).append((window.end_ns - int(row["age_ns"]), row))

@@ -12,7 +12,7 @@ from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.histories import recent, series
 from tracer.alerts.rule import Rule, View
-from tracer.alerts.slopes import steady_fall
+from tracer.alerts.slopes import PART, steady_fall
 from tracer.units import duration, memory, percent
 from tracer.window import Window
 
@@ -31,6 +31,16 @@ _KERNEL = (
 )
 _DRIVER = (("unnamed", "pages that no counter names (of drivers, of sockets)"),)
 _USER = (("anon", "processes' memory"), ("shmem", "shared memory and tmpfs"), ("hugetlb", "huge pages"))
+
+
+_LEFT = ("available", "swap_free")
+#: Over which spans a fall is looked for, and within which time memory has to be gone for that to be told.
+_SPANS = {
+    limits.EXHAUSTION_SPAN_MOST_NS: limits.EXHAUSTION_WARN_NS,
+    limits.EXHAUSTION_SPAN_NS: limits.EXHAUSTION_PAGE_NS,
+    limits.EXHAUSTION_SPAN_NS // 2: limits.EXHAUSTION_SPAN_NS,
+    limits.EXHAUSTION_SPAN_LEAST_NS: 2 * limits.EXHAUSTION_SPAN_LEAST_NS,
+}
 
 
 @dataclass(frozen=True)
@@ -74,13 +84,10 @@ def _exhaustion(view: View) -> Iterator[Condition]:
 
 def _fall(windows: Sequence[Window]) -> _Fall | None:
     """Return the steady fall of what is left, over the shortest span that is long enough for it."""
-    times, left = series(windows, ("available", "swap_free"))
-    for span_ns in (
-        limits.EXHAUSTION_SPAN_MOST_NS,
-        limits.EXHAUSTION_SPAN_NS,
-        limits.EXHAUSTION_SPAN_NS // 2,
-        limits.EXHAUSTION_SPAN_LEAST_NS,
-    ):
+    if not any(_may_fall(windows, span_ns, within_ns) for span_ns, within_ns in _SPANS.items()):
+        return None
+    times, left = series(windows, _LEFT)
+    for span_ns in _SPANS:
         start = times >= times[-1] - span_ns / _SECOND - 0.5
         covered = times[-1] - times[start][0]
         if covered < 0.9 * span_ns / _SECOND:
@@ -91,6 +98,19 @@ def _fall(windows: Sequence[Window]) -> _Fall | None:
             if span_ns >= min(limits.EXHAUSTION_SPAN_NS, fall.time_left_ns // 2):
                 return fall
     return None
+
+
+def _may_fall(windows: Sequence[Window], span_ns: int, within_ns: int) -> bool:
+    """Return whether the last quarter of a span falls as a slope has to that is worth telling.
+
+    It is what ``steady_fall`` asks of each quarter, at a glance: nearly always nothing falls like that.
+    """
+    # A span that is covered by nine tenths will do: its quarter may begin anywhere here.
+    since_ns = windows[-1].end_ns - span_ns // 4 - _SECOND // 2
+    first = next((n for n in range(len(windows) - 1, -1, -1) if windows[n].end_ns <= since_ns), 0)
+    _, left = series(windows[first:], _LEFT)
+    fallen = float(left.max() - left[-1])
+    return fallen * within_ns >= PART * float(left[-1]) * 0.9 * span_ns / 4
 
 
 def _grower(windows: Sequence[Window], fall: _Fall) -> tuple[str, float, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from tracer.alerts import deadlines, precursors
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Countdown, Severity, Subject
+from tracer.alerts.histories import latest
 from tracer.alerts.logpatterns import LINES
 from tracer.alerts.rule import Rule, View
 from tracer.units import duration, many, percent
@@ -49,7 +50,7 @@ _TAINTS = {
 
 
 def _judge(view: View) -> Iterator[Condition]:
-    recent = [window for window in view.history.get(_COUNTS, ()) if window.end_ns > view.now_ns - limits.RECENT_NS]
+    recent = latest(view, _COUNTS, lambda window: window.end_ns > view.now_ns - limits.RECENT_NS)
     # Nearly always there is nothing new: one look at all of them together.
     if not recent or not np.concatenate([window.rows["new"] for window in recent]).any():
         return
