@@ -84,6 +84,8 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	cpu_forget_hardirq(row);
 	cpu_forget_softirq(row);
 	stay->prio = read_kernel(ctx[1], s32, TASK_STRUCT__PRIO);
+	if (!row->switches)
+		row->first_pid = read_kernel(ctx[1], u32, TASK_STRUCT__PID);
 	if (stay->started_ns) {
 		elapsed_ns = now - stay->started_ns;
 		stolen_ns = row->softirq_ns + row->hardirq_ns - stay->softirq_ns - stay->hardirq_ns;

@@ -48,6 +48,8 @@ struct cpu_row {
 	u32 softirq_vector;    /* of the open softirq */
 	u32 softirq_run_valid; /* the end that was seen last had a beginning */
 	u32 hardirq_run_valid;
+	u32 first_pid; /* of the task that ran until the first switch, which says so; 0: idle */
+	u32 pad;
 	u64 waited_ns; /* by the task that was switched in last; 0: not known */
 
 	struct cpu_stay stays[CPU_STAYS]; /* stays[switches % CPU_STAYS] is the running one */

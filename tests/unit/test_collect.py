@@ -382,14 +382,18 @@ def test_an_open_softirq_and_an_interrupt_in_it_are_told_apart() -> None:
     assert shares(cpu, middle, start) == {"running_ns": 0, "idle_ns": 0, "softirq_ns": 1, "hardirq_ns": 3}
 
 
-def test_a_cpu_that_had_not_switched_at_both_ends_has_no_row() -> None:
-    before = np.zeros(3, CPU_ROW)
-    before["switches"][0], before["stays"][0, 1]["started_ns"] = 1, 300
+def test_until_its_first_switch_a_cpu_ran_what_that_took_away() -> None:
+    before = np.zeros(4, CPU_ROW)
+    before["hardirq_ns"][2] = 10
     after = before.copy()
-    after["switches"][1], after["stays"][1, 1]["started_ns"] = 1, 500
-    rows, _ = _derive(before, after, 400, 900)
-    assert rows["cpu"].tolist() == [0]
-    assert sum(int(rows[0][part]) for part in PARTS) == 500
+    after["switches"][1:], after["stays"]["started_ns"][1:, 1] = 1, 500
+    after["hardirq_ns"][2], after["stays"]["hardirq_ns"][2, 1] = 30, 30
+    after["first_pid"][2] = 7
+    after["running_ns"][3] = 10_000  # of long ago: the row before is no copy of this CPU's
+    rows, losses = _derive(before, after, 400, 900)
+    assert rows["cpu"].tolist() == [1, 2] and losses == {"clamped": 0}
+    assert [rows[0][part] for part in PARTS] == [0, 500, 0, 0]
+    assert [rows[1][part] for part in PARTS] == [80, 400, 0, 20]
 
 
 MS = 1_000_000

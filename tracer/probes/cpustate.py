@@ -6,7 +6,7 @@ The other kernel probes build on this one's row per CPU (what runs, what is open
 Overhead: about 45 ns per context switch, 20 ns per softirq or interrupt, above an empty program.
 Caveat: a kernel may not show every event (``unseen``, in context switches; the other tracepoints have no second count).
 Caveat: a CPU that was offline at either end of an interval has no row for it (``offline``, in CPUs and intervals).
-Caveat: a CPU shows nothing until the interval after its first switch since the start.
+Caveat: a CPU that has not switched since the start shows nothing until its first switch.
 Caveat: what runs while the rows are read may be told in the next interval as what ran before (below 0.1 ms; the parts
 add up all the same).
 """
@@ -27,10 +27,14 @@ _PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
 
 def _derive(before: np.ndarray, after: np.ndarray, start_ns: int, end_ns: int) -> tuple[np.ndarray, Mapping[str, int]]:
     """Difference two snapshots of ``cpus``, each extended by what is still running."""
-    (seen,) = np.nonzero(before["switches"])
-    rows = np.zeros(len(seen), dtype=_ROW)
+    parts = _extended(after, end_ns) - _extended(before, start_ns)
+    new = before["switches"] == 0
+    missing = np.where(new, end_ns - start_ns - parts.sum(axis=1), 0)
+    # Until its first switch a CPU ran one task.
+    parts[np.arange(len(parts)), np.where(after["first_pid"] == 0, _PARTS.index("idle_ns"), 0)] += missing
+    (seen,) = np.nonzero((after["switches"] > 0) & (missing >= 0))
+    rows, parts = np.zeros(len(seen), dtype=_ROW), parts[seen]
     rows["cpu"] = seen
-    parts = _extended(after[seen], end_ns) - _extended(before[seen], start_ns)
     clamped = int((parts < -_READING_NS).sum())
     for name, part in zip(_PARTS, _without_negative(parts).T, strict=True):
         rows[name] = part
