@@ -6,16 +6,23 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from bench.objects import all_ids, orphans
 from kernel.command import FORESHOCK, foreshock
 from kernel.test_agent import free_port
 from kernel.watching import Heard, Watching, sentinels
+from unit.agent_samples import an_alert
+
+from tracer.alerts.record import alert_record
 
 _KEY = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 _NAME = ["-subj", "/CN=receiver", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -73,6 +80,48 @@ def test_a_signal_at_any_moment_of_the_start_is_one_clean_end(tmp_path, moment):
         time.sleep(4)
     assert "0 silent without a goodbye" in said.read_text().splitlines()[-1], said.read_text()
     assert orphans(before) == {}
+
+
+def test_an_agent_that_hangs_is_missed_although_its_sentinels_speak(tmp_path):
+    with receiver(tmp_path) as (stream, _), Watching(tmp_path, "--sink", "json:-", "--sink", stream) as watching:
+        time.sleep(2)
+        watching.process.send_signal(signal.SIGSTOP)
+        try:
+            watching.wait(lambda: "silent-node" in (tmp_path / "fleet").read_text(), 8)
+        finally:
+            watching.process.send_signal(signal.SIGCONT)
+        watching.wait(lambda: "speaks again" in (tmp_path / "fleet").read_text(), 8)
+        told = [json.loads(line.split(" ", 1)[1]) for line in (tmp_path / "fleet").read_text().splitlines()]
+    (silent,) = (alert for alert in told if alert["rule"] == "silent-node" and alert["state"] == "firing")
+    assert "its agent silent (still heard: sentinel 0, sentinel 1)" in silent["summary"]
+
+
+class _Alertmanager(BaseHTTPRequestHandler):
+    posted: ClassVar[list[dict]] = []
+
+    def do_POST(self) -> None:
+        self.posted.extend(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *given: object) -> None: ...
+
+
+def test_alerts_of_an_earlier_agent_go_on_where_they_would_end_by_themselves(tmp_path):
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    before = replace(an_alert(), rule="soft-lockup", boot_id=boot_id, at_ns=time.monotonic_ns())
+    (tmp_path / "state").write_text(json.dumps({"version": 1, "boot_id": boot_id, "firing": [alert_record(before)]}))
+    server = HTTPServer(("127.0.0.1", 0), _Alertmanager)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"alertmanager:http://127.0.0.1:{server.server_port}"
+    with Watching(tmp_path, "--sink", "json:-", "--sink", address) as watching:
+        watching.wait(lambda: _Alertmanager.posted, 20)
+        assert watching.alerts == []
+    server.shutdown()
+    server.server_close()
+    first = _Alertmanager.posted[0]
+    assert first["labels"]["rule"] == "soft-lockup" and first["annotations"]["id"] == before.id
+    assert first["endsAt"] > first["startsAt"]
 
 
 def test_the_settings_are_known_from_the_first_moment(tmp_path):

@@ -6,10 +6,13 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from unit.agent_samples import SECOND, FakeSink, an_alert
 
+from tracer.agent.agent import Agent
 from tracer.agent.board import AGENT, Board
 from tracer.agent.boxwatch import BoxWatch
 from tracer.agent.desk import Desk
@@ -76,6 +79,16 @@ def test_a_sentinel_does_not_end_what_the_agent_sees_go_on():
     desk.forward(over, 0)
     desk.close()
     assert sink.got == [an_alert(), over]
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_what_is_told_once_is_told_again_in_each_of_the_black_boxs_segments(begins):
+    told: list[Any] = []
+    recorder = SimpleNamespace(windows=lambda windows: told.append(windows), begins_again=lambda: begins)
+    trace = SimpleNamespace(forget=lambda: told.append("forget"))
+    agent: Any = SimpleNamespace(recorder=recorder, trace=trace, stream=None, _keeper=None)
+    Agent._pass_on(agent, ["window"])  # type: ignore[list-item]
+    assert told == [["window"], "forget"] if begins else [["window"]]
 
 
 def _status(**numbers: int) -> Status:

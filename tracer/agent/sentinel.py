@@ -28,7 +28,7 @@ __all__ = ["Sentinel"]
 TURN_NS = 200_000_000
 #: In quiet times, when nothing could be due earlier.
 QUIET_NS = 500_000_000
-#: And no more often than this, however many events come: they are looked at together.
+#: And never more often than this, however many events come: they are looked at together.
 _GAP_NS = 15_000_000
 #: The second sentinel gives the first so long to tell whom both would tell.
 STAGGER_NS = 20_000_000
@@ -91,11 +91,9 @@ class Sentinel:
         self._turned_ns, self._turn_at_ns = now_ns, now_ns + TURN_NS
         if late:
             self._life["late"] += 1
-        else:
-            self._judge(now_ns)
+        elif self._judge(now_ns) and self._outbox.empty:
+            self._turn_at_ns = now_ns + min(max(self._sight.due_ns(now_ns) - now_ns, _GAP_NS), QUIET_NS)
         self._outbox.send(time.monotonic_ns())
-        if self._engine.idle and self._outbox.empty and not late:
-            self._turn_at_ns = now_ns + min(max(self._sight.due_ns(now_ns) - now_ns, TURN_NS), QUIET_NS)
         self._life["told"], self._life["dropped"] = self._outbox.sent, self._outbox.dropped
         self._life["beat_ns"] = now_ns
         if self._stream:
@@ -105,15 +103,17 @@ class Sentinel:
             self._tidy_at_ns = now_ns + _TIDY_NS
             gc.collect()
 
-    def _judge(self, now_ns: int) -> None:
+    def _judge(self, now_ns: int) -> bool:
+        """Look and judge; return whether there was nothing to see."""
         view = self._sight.look(now_ns, self._board.settings())
         if self._engine.idle and not any(len(window.rows) for window in view.windows.values()):
-            return
+            return True
         told = self._engine.judge(view)
         self._board.hold(self._number, told, self._engine.firing, now_ns + _LATE_NS)
         for alert in told:
             self._outbox.put(alert, now_ns, self._later_ns)
         self._complain()
+        return False
 
     def _complain(self) -> None:
         for name in self._engine.broken.keys() - self._broken:

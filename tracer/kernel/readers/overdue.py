@@ -39,12 +39,12 @@ class Reader:
     def __init__(self, session: Session, probe: Probe, *, tasks: bool = True) -> None:
         self._cpus = session.array("cpus")
         self._stalls = session.array("cpustall_rows")
-        self._since: tuple[np.ndarray, ...] = (
+        self._begun: tuple[np.ndarray, ...] = (
             self._stalls["since_ns"],
-            self._stalls["heartbeat_ns"],
             self._cpus["softirq_entered_ns"],
             self._cpus["hardirq_entered_ns"],
         )
+        self._since: tuple[np.ndarray, ...] = (*self._begun, self._stalls["heartbeat_ns"])
         self._threshold_ns = session.options.constants.get(_SETTING, probe.settings[_SETTING])
         # A nohz_full CPU takes no interrupt for as long as one task runs there.
         self._ticking = ~np.isin(np.arange(len(self._cpus)), list(undisturbed()))
@@ -64,17 +64,17 @@ class Reader:
         return {"open": (np.concatenate(some) if some else _NONE, {})}
 
     def due_ns(self, now_ns: int) -> int:
-        """Return when something may be overdue at the earliest that is not yet.
+        """Return when what goes on is overdue at the earliest; what is overdue by ``now_ns`` is left out.
 
-        What is overdue at ``now_ns`` but was not read, an idle CPU's heartbeat, is left out; so is what begins later.
+        Heartbeats are, too: nobody is in so much of a hurry about them, and an idle CPU has none.
         """
         limit = np.uint64(max(0, now_ns - self._threshold_ns))
-        young = [int(since[since > limit].min(initial=np.uint64(now_ns))) for since in self._since]
+        young = [int(since[since > limit].min(initial=np.uint64(now_ns))) for since in self._begun]
         return min(young) + self._threshold_ns
 
     def close(self) -> None:
         self._cpus = self._stalls = np.zeros(0)
-        self._since = ()
+        self._begun = self._since = ()
         self._waits = None
 
     def _is_quiet(self, now_ns: int) -> bool:
