@@ -12,7 +12,9 @@ from tracer.histogram import SLOTS
 from tracer.kernel.counts import Counts
 from tracer.probes import all_probes
 from tracer.selftest import Check, Evidence, all_checks
+from tracer.selftest import hardirq as hardirq_checks
 from tracer.selftest import offcpu as offcpu_checks
+from tracer.selftest import rcu as rcu_checks
 from tracer.selftest import runqueue as runqueue_checks
 from tracer.selftest._evidence import Scene, Span
 from tracer.window import Window
@@ -28,9 +30,16 @@ def scene(name: str, tables: dict[str, np.ndarray], told: dict, switches: int = 
     return Scene(name, windows, (before, before), (after, after), told, {"hog": HOG, "victim": VICTIM})
 
 
-def evidence(*, waits: int = 10_000, wait_ns: int = 200_000_000, holder: int = HOG, priority: str = "fifo") -> Evidence:
+def evidence(
+    *,
+    waits: int = 10_000,
+    wait_ns: int = 200_000_000,
+    late_ns: int = 200_000_000,
+    holder: int = HOG,
+    priority: str = "fifo",
+) -> Evidence:
     worst = np.array([(VICTIM, wait_ns, holder, b"hog")], dtype=WORST)
-    told = {"hog": {"priority": priority}, "victim": {"worst_ns": 200_000_000}}
+    told = {"hog": {"priority": priority}, "victim": {"worst_ns": late_ns}}
     slots = np.zeros(1, dtype=[("slots", "u4", (SLOTS,))])
     slots["slots"][0, 50] = waits
     scenes = {
@@ -53,6 +62,9 @@ def test_right_numbers_pass():
     [
         ({"holder": VICTIM}, ["FAIL", "PASS"]),
         ({"wait_ns": 170_000_000}, ["FAIL", "PASS"]),
+        ({"late_ns": 267_000_000}, ["PASS", "PASS"]),
+        ({"late_ns": 267_000_000, "wait_ns": 230_000_000}, ["FAIL", "PASS"]),
+        ({"late_ns": 150_000_000}, ["FAIL", "PASS"]),
         ({"waits": 9_999}, ["PASS", "FAIL"]),
         ({"waits": 20_001}, ["PASS", "FAIL"]),
         ({"priority": "nice"}, ["SKIP", "PASS"]),
@@ -77,6 +89,55 @@ def sleeps(counted: int, *, unseen: int) -> str:
 def test_sleeps_may_be_missing_as_far_as_the_kernel_hid_switches():
     counted = [(15, 0), (14, 0), (14, 1), (13, 1), (16, 1)]
     assert [sleeps(number, unseen=unseen) for number, unseen in counted] == ["PASS", "FAIL", "PASS", "FAIL", "FAIL"]
+
+
+def grace(waits: int, wait_ns: int, *, age_ns: int = 0, timeout: bytes = b"10") -> str:
+    rows = np.zeros(1, [("state", "S16"), ("age_ns", "u8"), ("sum", "u8"), ("slots", "u4", (SLOTS,))])
+    rows["sum"], rows["age_ns"] = waits * wait_ns, age_ns
+    rows["slots"][0, 50] = waits
+    played = replace(scene("spin", {}, {}), windows={("rcu", "grace"): Window("rcu", "grace", 0, 16 * 10**9, rows)})
+    settings = np.array([(b"rcupdate.rcu_cpu_stall_timeout", timeout)], [("name", "S48"), ("value", "S16")])
+    opening = {("detectors", "settings"): Window("detectors", "settings", 0, 1, settings)}
+    (check,) = rcu_checks.check(Evidence(opening, {"spin": played}, Places(1, (0,)), 2, ["rcu"]))
+    return check.status
+
+
+def test_grace_periods_may_take_as_long_as_the_kernel_lets_them():
+    assert [grace(2, 10**7), grace(1, 10**7)] == ["PASS", "FAIL"]
+    # A busy node: below what its kernel calls a stall, and as many as there was time for.
+    assert [grace(1, 4 * 10**9), grace(1, 11 * 10**9), grace(1, 11 * 10**9, timeout=b"21")] == ["PASS", "FAIL", "PASS"]
+    assert [grace(0, 0, age_ns=9 * 10**9), grace(0, 0, age_ns=12 * 10**9)] == ["PASS", "FAIL"]
+
+
+def interrupts(counted: int, *, unseen: int = 0, folded: int = 0, line: bool = False) -> str:
+    irq, name = (5, "5") if line else (1_000_236, "LOC")
+    rows = np.zeros(1, [("irq", "i4"), ("name", "S32"), ("none_count", "u8"), ("slots", "u4", (SLOTS,))])
+    rows["irq"], rows["name"], rows["slots"][0, 50] = irq, name.encode(), counted
+    made = np.array([(10_000, 10_000 - unseen)], [("made", "u8"), ("seen", "u8")])
+    cost = np.zeros(0, [("program", "S32"), ("recursion_misses", "u8")])
+    windows = {
+        ("hardirq", "run"): Window("hardirq", "run", 0, 10**9, rows, {"folded": folded}),
+        ("cpustate", "check"): Window("cpustate", "check", 0, 10**9, made, {"unseen": unseen}),
+        ("agent", "cost"): Window("agent", "cost", 0, 10**9, cost),
+    }
+    before, after = (
+        Counts(0, {}, {name: number, "TLB": 0}, {name: 1} if line else {}, 0, {}) for number in (0, 10_000)
+    )
+    played = Scene("spin", windows, (before, before), (after, after), {}, {})
+    (check,) = hardirq_checks.check(Evidence({}, {"spin": played}, Places(1, (0,)), 2, ["hardirq"]))
+    return check.status
+
+
+def test_interrupts_may_be_missing_as_far_as_the_kernel_hid_events_or_rows_ran_out():
+    assert [interrupts(10_000), interrupts(9_900)] == ["PASS", "FAIL"]
+    assert [interrupts(9_900, unseen=50), interrupts(9_700, unseen=50)] == ["PASS", "FAIL"]
+    assert interrupts(9_000, unseen=9_000) == "FAIL"
+    assert [interrupts(9_900, folded=100), interrupts(9_800, folded=100)] == ["PASS", "FAIL"]
+
+
+def test_a_lines_handler_may_run_more_often_than_the_kernel_counts():
+    assert [interrupts(10_400, line=True), interrupts(10_600, line=True)] == ["PASS", "FAIL"]
+    assert interrupts(10_400) == "FAIL"
 
 
 def test_a_span_is_held_with_slack_at_both_ends():

@@ -103,7 +103,8 @@ class Evidence:
 
     def whole_span(self, count: Callable[[Counts], int]) -> Span:
         """Return how far one of the kernel's counters moved in all scenes together: they follow without a gap."""
-        first, *_, last = self.scenes.values()
+        scenes = list(self.scenes.values())
+        first, last = scenes[0], scenes[-1]
         return Span(count(last.after[0]) - count(first.before[1]), count(last.after[1]) - count(first.before[0]))
 
     def lost(self, probe: str) -> int:
@@ -114,6 +115,13 @@ class Evidence:
         skipped = costs["recursion_misses"][np.isin(costs["program"], list(programs))].sum()
         told = [w.losses for scene in self.scenes.values() for (name, _), w in scene.windows.items() if name in names]
         return int(skipped) + sum(losses.get(reason, 0) for losses in told for reason in ("negative", "unmatched"))
+
+    @property
+    def hidden(self) -> float:
+        """The share of the context switches that the kernel made and showed to no program: of other events as well."""
+        checks = [scene.windows[("cpustate", "check")] for scene in self.scenes.values()]
+        made = max((int(window.rows["made"].max()) for window in checks if len(window.rows)), default=0)
+        return sum(window.losses.get("unseen", 0) for window in checks) / made if made else 0.0
 
     @property
     def seconds(self) -> float:

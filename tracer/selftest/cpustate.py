@@ -15,6 +15,9 @@ _PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
 def check(evidence: Evidence) -> Iterator[Check]:
     """Judge the sums of all scenes, and the CPU time the hog says it used."""
     shares = np.concatenate([_shares(evidence, name) for name in evidence.scenes])
+    if not len(shares):
+        yield Check.of(False, "no CPU", "at least one")
+        return
     low, high = shares.min() * 100, shares.max() * 100
     yield Check.of(low >= 99 and high <= 101, f"parts add up to {low:.2f}–{high:.2f} % of the time", "100 ± 1 %")
     scene = evidence["hog"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tracer.probe import Clock
@@ -24,10 +25,12 @@ def check(evidence: Evidence) -> Iterator[Check]:
     used_ns = scene.told["hog"]["cpu_ns"]
     least, most = (used_ns / max(busy_ns, 1) for busy_ns in _busy(evidence))
     share = hog / max(every, 1)
+    # Few samples hit by chance as well: three standard deviations.
+    slack = max(0.1, 3 * math.sqrt(share * (1 - share) / max(every, 1)))
     yield Check.of(
-        least - 0.1 <= share <= most + 0.1,
+        least - slack <= share <= most + slack,
         f"{percent(share)} of a CPU's samples hit its hog",
-        f"{percent(least)} to {percent(most)}, its share by cpustate, ± 10",
+        f"{percent(least)} to {percent(most)}, its share by cpustate, ± {slack * 100:.0f}",
     )
     hz = next(hook.hz for hook in all_probes()["oncpu"].hooks if isinstance(hook, Clock))
     due = used_ns / 1e9 * hz

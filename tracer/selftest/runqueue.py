@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tracer.selftest import Check, Evidence
 from tracer.selftest._evidence import counted
-from tracer.selftest._scenes import PIPES_ROUNDS
+from tracer.selftest._scenes import HOG_BURST, PIPES_ROUNDS
 from tracer.units import duration
 
 
@@ -39,6 +39,9 @@ def _hog(evidence: Evidence) -> Check:
     worst = behind if len(behind) else worst
     longest = worst[int(worst["wait_ns"].argmax())]
     wait_ns, holder = int(longest["wait_ns"]), int(longest["holder_pid"])
-    passed = abs(wait_ns - late_ns) <= 0.1 * late_ns and holder == scene.pids["hog"]
+    # Its clock is late by all its waits; of a busy node's only that behind the hog is known, by the hog's burst.
+    burst_ns = HOG_BURST * 1e9
+    right = abs(wait_ns - late_ns) <= 0.1 * late_ns or (abs(wait_ns - burst_ns) <= 0.1 * burst_ns and wait_ns < late_ns)
+    passed = right and holder == scene.pids["hog"]
     name = bytes(longest["holder_comm"]).decode(errors="backslashreplace")
     return Check.of(passed, f"waited {duration(wait_ns)} behind {name}", expected)
