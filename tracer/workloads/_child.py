@@ -19,6 +19,9 @@ __all__ = ["Child", "main"]
 
 Work = Callable[[], dict[str, Any]]
 
+#: How long it may wait for its go: on a busy node, attaching and the scenes before take their time.
+_WAITING_SECONDS = 300.0
+
 
 class Child:
     """What a workload's ``run(child, ...)`` gets; it returns a function that works and says what it did."""
@@ -43,11 +46,12 @@ def main(parent: str, module: str, seconds: str, arguments: str) -> None:
     processes.own_name(module)
     # Its own bound, whatever becomes of the parent: the default action of SIGALRM ends a process.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, float(seconds))
+    signal.setitimer(signal.ITIMER_REAL, _WAITING_SECONDS)
     try:
         work: Work = import_module(f"tracer.workloads.{module}").run(Child(), **json.loads(arguments))
         _tell({"ready": True})
         if sys.stdin.buffer.read(1):
+            signal.setitimer(signal.ITIMER_REAL, float(seconds))
             _tell(work())
             # Stay until the parent has looked: its pid, and its namespaces, are its own until then.
             sys.stdin.buffer.read(1)
