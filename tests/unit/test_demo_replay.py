@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tracer.commands.demo import sample
+from tracer.probes import all_probes
 from tracer.recording import RecordingReader
 
 MOST_BYTES = 150_000
@@ -29,6 +30,15 @@ def demo(folder: Path, *arguments: str, before: tuple[str, ...] = (), **environm
 
 def is_shown(output: str) -> bool:
     return "VERDICT" in output and "hog[" in output.partition("Within normal:")[0] and "demo.fsk" in output
+
+
+def test_the_sample_has_the_tables_of_todays_light_probes():
+    with RecordingReader(sample()) as reader:
+        recorded = {(window.probe, window.table) for windows in reader for window in windows}
+        assert not reader.header["refused"]
+    light = [probe for probe in all_probes().values() if probe.tier == "light"]
+    missing = [f"{p.name}.{t.name}" for p in light for t in p.tables if (p.name, t.name) not in recorded]
+    assert missing == [], "make it anew: foreshock demo -o tracer/sample/demo.fsk --overwrite"
 
 
 def test_without_bcc_it_says_so_and_shows_the_sample(tmp_path):
