@@ -15,6 +15,7 @@ from kernel.loops import broken_device, fail_to_read
 from kernel.memory_group import EAT, small_group
 from kernel.traced import Traced
 
+from tracer.agent.lookout import Lookout
 from tracer.agent.sight import Sight
 from tracer.alerts.alert import Alert, Severity, State
 from tracer.alerts.engine import Engine, Identity
@@ -75,6 +76,19 @@ def test_a_kill_is_one_alert(watch, small_group):
     assert (alert.rule, alert.severity) == ("oom-victim", Severity.INFO)
     assert f"[{pid}]" in alert.condition.summary
     assert "its cgroup has reached its limit" in alert.condition.summary
+
+
+def test_a_kill_that_is_counted_traced_and_logged_is_one_alert(attach, small_group):
+    traced, engine = attach("precursors", "kernellog", "memory"), Engine(rules().values(), Identity("here", "b007", 0))
+    lookout, told = Lookout(rules().values(), 300_000_000, lambda address: ("", "")), []
+    for turn in range(8):
+        if turn == 2:
+            pid = kill_in(small_group)
+        time.sleep(0.3)
+        told += engine.judge(lookout.view([*traced.collect().values()]))
+    about = [alert for alert in told if alert.condition.subject.kind == "memory"]
+    assert {alert.rule for alert in about} == {"oom-victim"} and len({alert.id for alert in about}) == 1
+    assert f"[{pid}]" in about[-1].headline
 
 
 def test_a_drive_that_fails_is_one_alert(watch, broken_device):

@@ -22,9 +22,11 @@ _OPEN, _FEED = ("cpustall", "open"), ("cpustall", "feed")
 
 
 def _soft_lockup(view: View) -> Iterator[Condition]:
-    least_ns = deadlines.soft_lockup(view).quarter_ns(limits.STALL_WARN_NS)
     told = _latest(view.windows.get(_STALLS))
     still = _open(view.windows[_OPEN], b"stall", b"softirq")
+    if not told and not still:
+        return
+    least_ns = deadlines.soft_lockup(view).quarter_ns(limits.STALL_WARN_NS)
     for cpu in sorted(told.keys() | still.keys()):
         row, rows = told.get(cpu), still.get(cpu, [])
         began = [int(row["since_ns"])] if row is not None else []
