@@ -190,7 +190,7 @@ def test_only_a_short_greeting_is_waited_for():
 
 
 @pytest.mark.parametrize("value", EVIL)
-@pytest.mark.parametrize("key", ["node", "boot_id", "source", "interval_ns", "dropped", "proof"])
+@pytest.mark.parametrize("key", ["node", "boot_id", "source", "interval_ns", "dropped", "machine", "proof"])
 def test_a_greeting_that_is_wrong_anywhere_is_refused_or_harmless(key, value):
     hub, _, _ = receiver()
     hub.token = "token"
@@ -198,6 +198,21 @@ def test_a_greeting_that_is_wrong_anywhere_is_refused_or_harmless(key, value):
     with suppress(ValueError):
         feed(hub, [PREAMBLE + pack_frame(Kind.HELLO, {**right, key: value})])
     assert hub.roster.nodes == {}
+
+
+@pytest.mark.parametrize("machine", [7, None, b"x", ["x"], "x" * 256])
+def test_a_machine_that_is_none_is_refused(machine):
+    hub, said, _ = receiver()
+    right = {**Hello("n", "b", "agent", SECOND).__dict__, "machine": machine}
+    assert not feed(hub, [PREAMBLE + pack_frame(Kind.HELLO, right)]).open
+    assert hub.roster.nodes == {} and "its machine is none" in said[0]
+
+
+def test_names_that_pretend_to_be_another_machines_replace_no_node():
+    hub, said, _ = receiver()
+    for node, machine in (("n", "m1"), ("n (m2)", "m3"), ("n (m2 b)", "m4"), ("n", "m2")):
+        feed(hub, [Hello(node, "b", "agent", SECOND, machine=machine).packed(NONCE, None)])
+    assert list(hub.roster.nodes) == ["n", "n (m2)", "n (m2 b)"] and "its name is taken" in said[0]
 
 
 def test_a_node_can_speak_only_for_itself():

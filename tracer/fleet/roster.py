@@ -120,14 +120,17 @@ class Roster:
     def _new(self, hello: Hello, now_ns: int) -> Node:
         if len(self.nodes) >= self._most:
             self._make_room()
-        name = (
-            f"{hello.node} ({hello.machine[:_SHOWN] or hello.boot_id[:_SHOWN]})"
-            if hello.node in self.nodes
-            else hello.node
-        )
+        name = self._free_name(hello)
         self._names[hello.node, hello.machine] = name
         node = self.nodes[name] = Node(name, hello.boot_id, now_ns, time.time_ns())
         return node
+
+    def _free_name(self, hello: Hello) -> str:
+        ids = hello.machine or hello.boot_id
+        for name in (hello.node, f"{hello.node} ({ids[:_SHOWN]})", f"{hello.node} ({ids} {hello.boot_id})"):
+            if name not in self.nodes:
+                return name
+        raise RecordingError("its name is taken, however long it is told.")
 
     def _heard(self, node: Node, hello: Hello, now_ns: int, how: str = "") -> Alert | None:
         if not node.hears(hello.source, now_ns):
