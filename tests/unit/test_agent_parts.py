@@ -238,8 +238,11 @@ def test_code_that_comes_and_goes_has_a_name_only_from_a_table_read_since_it_was
         def resolve(self, addresses):
             return [self.known[int(address)] for address in addresses]
 
+        def has_end(self, module):
+            return module == b"[nfs]"
+
     monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", Table)
-    monkeypatch.setattr(symbols, "text", lambda path, limit: "nfs 16384 0 - Live 0xffffffffc0000000\n")
+    monkeypatch.setattr(symbols, "_listing", lambda: "nfs 16384 0 - Live 0xffffffffc0000000\n")
     found = symbols.Symbols()
     # Loaded since: the table has its neighbour.
     tables.append({**tables[0], 0x100: (b"[bpf]", b"bpf_prog_2_new")})
@@ -260,8 +263,11 @@ def test_symbols_are_read_again_when_a_module_came_and_not_for_a_name_alone(monk
             reads.append("resolve")
             return [(b"bad", b"spin") if len(modules) > 1 else symbols.UNKNOWN]
 
+        def has_end(self, module):
+            return True
+
     monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", lambda: reads.append("read") or Table())
-    monkeypatch.setattr(symbols, "text", lambda path, limit: "".join(modules))
+    monkeypatch.setattr(symbols, "_listing", lambda: "".join(modules))
     found = symbols.Symbols()
     assert found.symbol(0xFFFFFFFFC0000010) == ("0xffffffffc0000010", "")
     assert not found.refresh() and reads.count("read") == 2, "the name was missing"

@@ -61,6 +61,7 @@ def test_kernel_addresses_of_nothing():
 def test_code_of_a_module_loaded_later_is_not_the_one_before_it():
     modules = b"some_module 4096 0 - Live 0xffffffffc0000000 (OE)\nother 16384 1 some_module, Live 0xffffffffb0000000\n"
     symbols = Kallsyms(KALLSYMS, modules)
+    assert symbols.has_end(b"[some_module]") and not symbols.has_end(b"[bpf]")
     assert resolve(symbols, 0xFFFFFFFFC0000FFF, 0xFFFFFFFFC0001000) == [(b"[some_module]", b"of_module"), UNKNOWN]
 
 

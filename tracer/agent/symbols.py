@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 
 from tracer.kernel.memlock import give_back_memory
 from tracer.kernel.symbols.kallsyms import KERNEL, UNKNOWN, Kallsyms
-from tracer.kernel.textfiles import text
 
 __all__ = ["Symbols"]
 
@@ -21,6 +21,7 @@ class Symbols:
     """The kernel's symbols; forked processes share what was read before."""
 
     def __init__(self) -> None:
+        self._listed, self._loaded = "", frozenset[tuple[str, str]]()
         self._modules = self._read_modules()
         self._kallsyms = Kallsyms.of_running_kernel()
         self._again_at = 0.0
@@ -65,14 +66,22 @@ class Symbols:
     def _comes_and_goes(self, module: bytes) -> bool:
         """Return whether this is code of which the kernel tells no end, and that others replace unseen.
 
-        That is BPF programs and trampolines: kallsyms has them as modules, /proc/modules has not. A name of theirs
-        is right in a table that was read since the address was seen, for then the code was there already.
+        A name of theirs is right in a table that was read since the address was seen: the code was there already.
         """
-        return module != KERNEL and module.decode(errors="replace").strip("[]") not in {
-            name for name, _ in self._modules
-        }
+        return module != KERNEL and not self._kallsyms.has_end(module)
 
     def _read_modules(self) -> frozenset[tuple[str, str]]:
         """Return names and addresses; how often they are used changes all the time. Source: proc_modules(5)."""
-        lines = (text(_MODULES, 1 << 20) or "").splitlines()
-        return frozenset((fields[0], fields[5]) for fields in map(str.split, lines) if len(fields) > 5)
+        listed = _listing()
+        if listed != self._listed:
+            fields = [line.split() for line in listed.splitlines()]
+            self._listed, self._loaded = listed, frozenset((each[0], each[5]) for each in fields if len(each) > 5)
+        return self._loaded
+
+
+def _listing() -> str:
+    # To its end, which is not one read: the kernel gives a page at a time.
+    try:
+        return Path(_MODULES).read_text(errors="replace")
+    except OSError:
+        return ""

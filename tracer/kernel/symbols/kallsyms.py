@@ -52,6 +52,10 @@ class Kallsyms:
         """Memory the symbols take."""
         return self._addresses.nbytes + self._starts.nbytes + len(self._names)
 
+    def has_end(self, module: bytes) -> bool:
+        """Return whether it is known where a module's code ends; not so of BPF programs (``[bpf]``) and trampolines."""
+        return module in self._ends
+
     def resolve(self, addresses: npt.NDArray[np.uint64]) -> list[Symbol]:
         """Return the module and the function of each address, ``UNKNOWN`` where there is none."""
         places = np.searchsorted(self._addresses, addresses, side="right") - 1
