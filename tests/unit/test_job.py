@@ -127,16 +127,16 @@ def test_the_tables_name_members_of_their_maps(probe: Probe) -> None:
             assert probe.reader, f"{table.name}: neither a map nor a reader"
             continue
         declared = maps[table.map]
-        paths = [*table.keys, *table.counters, *table.gauges, *filter(None, (table.used,))]
+        paths = [*table.keys, *table.counters, *table.gauges, *table.writes, *filter(None, (table.used,))]
         if table.derive is None:
             assert len(table.by) == len(declared.axes), table.name
-            for path in paths:
-                assert reaches(declared.layout, path, probe), (table.name, path)
+        for path in paths:
+            assert reaches(declared.layout, path, probe), (table.name, path)
         if table.histogram:
             assert layout(probe.name, declared.layout)[table.histogram] == layout("hist", "hist")
     for loss in probe.losses:
         assert isinstance(loss, Loss)
-        assert reaches(maps[loss.map].layout, loss.field, probe), loss
+        assert reaches(maps[loss.map].layout, loss.field, probe) if loss.map else not loss.field, loss
 
 
 @pytest.mark.parametrize("probe", EVERY.values(), ids=EVERY)
