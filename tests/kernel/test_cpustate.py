@@ -75,8 +75,10 @@ def test_the_parts_add_up_to_the_wall_clock(switched):
 BURSTS = """
 to, back = os.pipe(), os.pipe()
 if not os.fork():
+    os.close(to[1])
     while os.read(to[0], 1):
         os.write(back[1], b"x")
+    os._exit(0)
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     for _ in range(300):
