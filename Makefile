@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench lab calm setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench lab lab-quick calm setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
@@ -28,8 +28,14 @@ test: lint
 bench: setup
 	@$(PYTHON) -m tests.bench $(BENCH)
 
-lab: setup
+lab:
+	@.ci/setup lab
 	@$(PYTHON) -m tests.vm $(LAB)
+
+# Two of the lab's scenarios, as tests.
+lab-quick:
+	@.ci/setup lab
+	@$(PYTHON) -m pytest tests/vm
 
 calm: setup
 	@$(PYTHON) -m tests.calm --write $(CALM)

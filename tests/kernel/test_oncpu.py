@@ -124,6 +124,14 @@ def test_what_does_not_fit_is_counted(attach, diver):
         busy += int(stacks.collect()["oncpu.clock"].rows["busy"].sum())
     assert stacks.losses["full"] > 0 and stacks.losses["collided"] > 0
     assert int(stacks.rows["weight"].sum()) + stacks.losses["full"] == pytest.approx(busy, rel=0.05, abs=8)
+
+
+def test_a_stack_that_does_not_fit_is_called_lost(attach, diver):
+    stacks = Stacks(attach("oncpu", ONCPU_STACKS=4), "oncpu")
+    for _ in range(4):
+        time.sleep(0.5)
+        stacks.collect()
+    assert stacks.losses["collided"] > 0
     assert any(stacks.names(row["stack"], b"u") == ["[stack lost]"] for row in stacks.rows)
 
 

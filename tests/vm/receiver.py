@@ -39,6 +39,7 @@ class Notes:
         self._file = file.open("w")
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
+        self._streams: list[IO[bytes]] = []
 
     def follow(self, channel: str, stream: IO[bytes]) -> None:
         """Note the lines of one more channel, until its end."""
@@ -50,6 +51,7 @@ class Notes:
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
         self._readers.append(reader)
+        self._streams.append(stream)
 
     def of(self, channel: str) -> list[Line]:
         """Return the lines of one channel so far."""
@@ -59,6 +61,8 @@ class Notes:
         """Wait until all channels are at their end."""
         for reader in self._readers:
             reader.join()
+        for stream in self._streams:
+            stream.close()
         self._file.close()
 
     def _note(self, line: Line) -> None:

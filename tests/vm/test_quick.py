@@ -12,7 +12,7 @@ from tests.vm.scenarios import QUICK, SCENARIOS
 from tests.vm.score import Run
 
 # A guest takes a minute and a half on a quiet machine; its own limit ends it on a busy one, where all may be too late.
-pytestmark = [pytest.mark.timeout(480), pytest.mark.flaky(reruns=1, reruns_delay=1)]
+pytestmark = pytest.mark.timeout(480)
 
 
 @pytest.fixture(scope="module")
