@@ -10,6 +10,7 @@ help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
 	@echo 'make test     lint and the whole test suite; PYTEST="tests/unit -x" for a part of it'
 	@echo 'make bench    what foreshock costs, measured here, into docs/benchmarks.md; BENCH=start for a part of it'
+	@echo 'make lab-quick  two of them, as tests'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
 	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'
 	@echo 'make lint     style, types, import order, generated docs'

@@ -244,5 +244,5 @@ _ALL = (
 
 SCENARIOS = {scenario.name: scenario for scenario in _ALL}
 
-#: Those of ``make test``: one that is seen coming, one that is not.
+#: Those of ``make lab-quick``: one that is seen coming, one that is not.
 QUICK = ("softirq-lockup", "null-dereference")
