@@ -63,6 +63,8 @@ def _stands_out(one: Statistics) -> bool:
 def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
     worst_cpu = max(members, key=lambda cpu: (cpus[cpu].max_ns, cpus[cpu].p99_ns))
     p99_cpu = max(members, key=lambda cpu: (judged(cpus[cpu]), cpus[cpu].p99_ns, cpus[cpu].count))
+    if cpus[p99_cpu].p99_ns <= thresholds.RUNQUEUE_P99_NS:
+        p99_cpu = worst_cpu  # normal everywhere: it is told of the CPU with the long wait
     worst_ns, held = cpus[worst_cpu].max_ns, summary.blame.cpus.get(worst_cpu)
     # A single wait is exact, where the quantile is an upper edge.
     p99_ns, p99 = told_p99(cpus[p99_cpu], held.longest_ns if held and held.longest_ns else math.inf)
