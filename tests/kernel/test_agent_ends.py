@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -21,18 +20,15 @@ from kernel.command import FORESHOCK, foreshock
 from kernel.test_agent import free_port
 from kernel.watching import Heard, Watching, sentinels
 from unit.agent_samples import an_alert
+from unit.certificates import make_certificate
 
 from tracer.alerts.record import alert_record
-
-_KEY = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-_NAME = ["-subj", "/CN=receiver", "-addext", "subjectAltName=IP:127.0.0.1"]
 
 
 @contextmanager
 def receiver(folder: Path) -> Iterator[tuple[str, Path]]:
     """Run one that takes TLS only; yield a stream to it, and what it says of itself: complete at the end."""
-    cert, key, port = folder / "cert.pem", folder / "key.pem", free_port()
-    subprocess.run([*_KEY, *_NAME, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    (cert, key), port = make_certificate(folder, "receiver"), free_port()
     address, said = f"127.0.0.1:{port}", folder / "fleet-said"
     command = [*FORESHOCK, "fleet", "serve", "--json", "--listen", address]
     with said.open("w") as notes:

@@ -9,12 +9,12 @@ import os
 import re
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from datetime import datetime, timedelta
 
 import pytest
+from unit.certificates import make_certificate
 from unit.sink_samples import SECOND, hostile_alert, sample_alert
 
 import tracer.sinks.http
@@ -215,21 +215,7 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch):
 
 
 def test_certificates_are_checked(tmp_path):
-    key, cert = tmp_path / "key", tmp_path / "cert"
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    made += ["-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(made, check=True, capture_output=True)
+    cert, key = make_certificate(tmp_path, "here")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     server = Server(context)

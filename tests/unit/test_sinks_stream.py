@@ -6,10 +6,10 @@ import contextlib
 import io
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
+from unit.certificates import make_certificate
 from unit.fleet_samples import SECOND, Served, demo, served
 from unit.sink_samples import sample_alert
 
@@ -194,21 +194,7 @@ def test_something_else_that_listens_is_one_line(garbage):
 def certificates(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     for name in ("server", "other"):
-        made = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-        ]
-        made += ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
-        made += ["-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.pem")]
-        subprocess.run(made, check=True, capture_output=True)
+        make_certificate(folder, name)
     return folder
 
 
