@@ -56,7 +56,12 @@ class Heard:
     def __init__(self, path: Path, command: Sequence[str], notes: TextIO) -> None:
         self._path = path
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=notes, cwd=CHECKOUT, env=environment()
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=notes,
+            cwd=CHECKOUT,
+            env=environment(COLUMNS="1000"),  # each fact is a line
         )
         assert self.process.stdout is not None
         with self.process.stdout as output, path.open("w") as file:

@@ -205,9 +205,18 @@ def test_a_history_is_bounded_in_bytes():
 
 
 def test_facts_stand_in_a_column_and_are_printable():
-    assert startup.aligned([("node", "a\x1b[2J"), ("rules", "1"), ("rules", "2")]) == [
+    assert startup.aligned([("node", "a\x1b[2J"), ("rules", "1"), ("rules", "2")], 80) == [
         "node   a\\x1b[2J", "rules  1", "       2",
     ]  # fmt: skip
+
+
+def test_long_facts_go_on_in_their_column():
+    assert startup.aligned([("node", "words that are long, and 16 s"), ("alerts to", "x")], 24) == [
+        "node       words that",
+        "           are long, and",
+        "           16 s",
+        "alerts to  x",
+    ]
 
 
 def test_the_unit_says_what_the_agent_needs(checkout: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from tracer.agent.boxwatch import in_words
 from tracer.agent.startup import aligned, detector_lines, sentinel_lines
 from tracer.alerts.rule import View
 from tracer.escape import printable
+from tracer.reports.layout import wrap
 from tracer.sinks.descriptors import Outlet, reopened
 
 __all__ = ["Screen"]
@@ -40,11 +42,11 @@ class Screen:
         self._missed += sum(sum(window.losses.values()) for window in view.windows.values())
         if not self._began:
             self._began = True
-            self._lines(aligned(_facts(agent, view)))
+            self._lines(aligned(_facts(agent, view), _width()))
         elif agent.told != self._told:
             self._told, self._said_ns = agent.told, view.now_ns
         elif view.now_ns - self._said_ns >= _QUIET_NS:
-            self._lines([_quiet(agent, self._missed)])
+            self._lines(wrap(_quiet(agent, self._missed), _width(), indent="  "))
         else:
             return
         self._said_ns, self._missed = view.now_ns, 0
@@ -52,6 +54,10 @@ class Screen:
     def _lines(self, lines: list[str]) -> None:
         if self._out:
             self._out.write_now("".join(f"{line}\n" for line in lines).encode(errors="replace"))
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def _facts(agent: Agent, view: View) -> Iterator[tuple[str, str]]:

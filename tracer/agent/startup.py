@@ -8,8 +8,8 @@ from tracer import units
 from tracer.agent.crew import Post
 from tracer.alerts import deadlines
 from tracer.alerts.rule import View
-from tracer.escape import printable
 from tracer.kernel.realtime import PRIORITY, throttled_percent
+from tracer.reports.layout import wrap
 
 __all__ = ["aligned", "detector_lines", "sentinel_lines"]
 
@@ -19,13 +19,13 @@ _ALONE = (
 )
 
 
-def aligned(facts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return lines with their labels in a column; a label that repeats is shown once."""
-    found = [(label, printable(text)) for label, text in facts]
-    width = max((len(label) for label, _ in found), default=0)
+def aligned(facts: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Return lines of ``width`` cells with their labels in a column; a label that repeats is shown once."""
+    found = list(facts)
+    column = max((len(label) for label, _ in found), default=0) + 2
     lines, before = [], ""
     for label, text in found:
-        lines.append(f"{'' if label == before else label:<{width}}  {text}")
+        lines += wrap(text, width, f"{'' if label == before else label:<{column}}", " " * column)
         before = label
     return lines
 
