@@ -207,6 +207,16 @@ def test_what_can_not_be_is_one_line_and_its_exit_code(arguments, code, says):
     assert got == code and says in said and len(said.splitlines()) <= 2
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_with_its_output_closed_it_does_not_begin(form):
+    command = [sys.executable, "-m", "tracer", "fleet", "serve", "--listen", "127.0.0.1:0", *form]
+    done = subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, timeout=20, preexec_fn=lambda: os.close(1), check=False
+    )
+    assert done.returncode == 5
+    assert done.stderr == "foreshock: error: can't write the output: standard output is closed\n"
+
+
 def test_a_port_in_use_is_exit_code_3():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, said = refused("--listen", f"127.0.0.1:{taken.getsockname()[1]}")

@@ -1,7 +1,7 @@
 """Receive the alerts and windows of many nodes, and notice those that fall silent.
 
 Exit codes: 0 stopped by a signal, 2 what is asked for can't be (an address beyond loopback without a token),
-3 the address can't be listened on.
+3 the address can't be listened on, 5 standard output is closed.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import select
 import stat
@@ -14,11 +16,14 @@ _FLAGS = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def reopened(descriptor: int) -> int:
-    """Return a descriptor of our own for what ``descriptor`` writes to. Raises OSError.
+    """Return a descriptor of our own for what ``descriptor`` writes to. Raises OSError, EBADF for one that can't write.
 
     A pipe or a terminal is opened again through /proc: being non-blocking is then ours alone, and not the shell's,
     too. A file is not, for whoever else writes to it shares its position; a socket can't be.
     """
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        # Opened again it might be able to: /dev/null, which stands for a closed standard output.
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     if _is_file(descriptor):
         return os.dup(descriptor)
     try:

@@ -79,17 +79,20 @@ class Terminal(JsonLines):
 
 
 def open_json(path: str) -> JsonFile:
-    """Return JSON lines to ``path``: "-" is standard output; a file is appended to. Raises OutputError."""
-    name = f"json {path}"
+    """Return JSON lines to ``path``: "-" is standard output; a file is appended to.
+
+    Raises OutputError, and the OSError of a standard output that is closed.
+    """
+    descriptor = reopened(sys.stdout.fileno()) if path == "-" else _opened(path)
+    kind = JsonFile if Outlet(descriptor).waits else JsonLines
+    return kind(f"json {path}", descriptor)
+
+
+def _opened(path: str) -> int:
     try:
-        if path == "-":
-            descriptor = reopened(sys.stdout.fileno())
-        else:
-            # A FIFO opened for reading, too, neither waits for its reader nor ends with it.
-            access = os.O_RDWR if os.path.exists(path) and not os.path.isfile(path) else os.O_WRONLY | os.O_CREAT
-            descriptor = os.open(path, access | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, _FILE_MODE)
+        # A FIFO opened for reading, too, neither waits for its reader nor ends with it.
+        access = os.O_RDWR if os.path.exists(path) and not os.path.isfile(path) else os.O_WRONLY | os.O_CREAT
+        return os.open(path, access | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, _FILE_MODE)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise OutputError(f"alerts can't be written to {path}: {why}.", hint="check the path and its folder") from None
-    kind = JsonFile if Outlet(descriptor).waits else JsonLines
-    return kind(name, descriptor)
