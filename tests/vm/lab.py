@@ -30,8 +30,11 @@ _DISK_BYTES = 160 << 20
 _BOX = "foreshock.fbx"
 
 
-def run(scenario: Scenario, kernel: Kernel) -> Run:
-    """Run a scenario in a guest of its own; its lines are kept in the cache folder. Raises Missing."""
+def run(scenario: Scenario, kernel: Kernel, measured: str = "") -> Run:
+    """Run a scenario in a guest of its own; its lines are kept in the cache folder. Raises Missing.
+
+    ``measured``: when, and with which revision, for whoever reads it later.
+    """
     logs = cache() / "runs"
     logs.mkdir(exist_ok=True)
     # Below the cache: in the guest, /tmp and /var are others.
@@ -49,7 +52,7 @@ def run(scenario: Scenario, kernel: Kernel) -> Run:
         time.sleep(_SILENCE_S if scenario.panic else 0)
         stack.close()
         notes.finish()
-        return Run(scenario, kernel.release, tuple(notes.lines), _postmortem(disk, folder))
+        return Run(scenario, kernel.release, tuple(notes.lines), _postmortem(disk, folder), measured)
 
 
 def _disk(folder: Path) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tests.bench.results import table
 
+from .scenarios import SCENARIOS
 from .score import Run
 
 __all__ = ["page", "results"]
@@ -37,12 +38,14 @@ def results(runs: Sequence[Run]) -> str:
 def page(runs: Sequence[Run], facts: Iterable[tuple[str, str]]) -> str:
     """Return the whole page; ``facts`` describe the machine that it was measured on."""
     met = sum(not list(run.misses()) for run in runs)
+    missing = SCENARIOS.keys() - {run.scenario.name for run in runs}
     parts = [
         "# The lab: real panics",
         NOTE,
         INTRODUCTION,
         GOALS,
-        f"**{met} of {len(runs)} scenarios meet every goal.**",
+        f"**{met} of {len(runs)} scenarios meet every goal.**"
+        + (f" Not run: {', '.join(sorted(missing))}." if missing else ""),
         results(runs),
         "## What was left afterwards",
         "From the black box on the guest's disk (`foreshock postmortem`), and from the receiver's dead-man rule, which "
@@ -110,6 +113,7 @@ def _scenario(run: Run) -> Iterator[str]:
         yield f"Other rules that spoke before the end: {', '.join(run.others)}."
     if scenario.panic and run.story.get("sentences"):
         yield f"Afterwards: “{run.story['sentences'][0]}”"
+    yield f"Measured {run.measured}."
 
 
 def _seconds(seconds: float | None) -> str:

@@ -41,12 +41,13 @@ class Told:
 
 @dataclass(frozen=True)
 class Run:
-    """A scenario's run in a kernel: the lines that came, and what was read off the disk."""
+    """A scenario's run in a kernel: the lines that came, what was read off the disk, and when, with which revision."""
 
     scenario: Scenario
     kernel: str
     lines: tuple[Line, ...]
     story: Mapping[str, Any]
+    measured: str = ""
 
     @cached_property
     def fault(self) -> Line | None:
