@@ -7,6 +7,7 @@
  * hides what others, and other consoles, do to the CPU.
  *
  *   insmod lab_console.ko cpu=1 baud=9600
+ *   echo 1 >/sys/module/lab_console/parameters/start
  */
 #include <linux/console.h>
 #include <linux/delay.h>
@@ -50,16 +51,22 @@ static void dump_all_descriptors(struct timer_list *timer)
 }
 static DEFINE_TIMER(timeout, dump_all_descriptors);
 
-static int __init lab_console_init(void)
+static int start(const char *value, const struct kernel_param *param)
 {
-	if (!baud || cpu < 0 || cpu >= nr_cpu_ids || !cpu_online(cpu))
-		return -EINVAL;
 	register_console(&slow_console);
 	timeout.expires = jiffies + 1;
 	add_timer_on(&timeout, cpu);
 	return 0;
 }
+static const struct kernel_param_ops start_ops = {.set = start};
+module_param_cb(start, &start_ops, NULL, 0200);
+
+static int __init lab_console_init(void)
+{
+	return baud && cpu >= 0 && cpu < nr_cpu_ids && cpu_online(cpu) ? 0 : -EINVAL;
+}
 module_init(lab_console_init);
 
+/* No exit: a driver that prints can't be called back. */
 MODULE_DESCRIPTION("foreshock's lab: a saturated serial console");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel memory that is never given back, at a set rate, taken as a driver takes it that receives: without waiting.
+ * Kernel memory that is never given back, at a set rate.
  *
  *   insmod lab_leak.ko what=slab mb_per_s=40
  */
@@ -13,7 +13,8 @@
 
 #define OBJECT_BYTES 1024
 #define STEPS_PER_S 20
-#define LEAK_FLAGS (GFP_ATOMIC | __GFP_NOWARN)
+/* Without GFP_KERNEL the leak would stop where the reserves begin, and the rest thrash for minutes. */
+#define LEAK_FLAGS (GFP_KERNEL | __GFP_NOWARN)
 
 static char *what = "slab";
 module_param(what, charp, 0444);
