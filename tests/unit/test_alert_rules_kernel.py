@@ -179,6 +179,23 @@ def test_a_stalled_grace_period_names_the_cpu_that_is_held_up():
     assert condition.culprit.context == "softirq NET_RX"
 
 
+@pytest.mark.parametrize(
+    ("held_s", "waiting_s", "words"),
+    [
+        (3.9, 3.0, None),
+        (4.1, 0.1, None),
+        (4.1, 0.3, "panic in ≤ 17 s"),
+        (6.0, 3.0, "panic in ≤ 15.1 s"),
+        (3.0, 6.0, "panic in ≤ 15.1 s"),
+    ],
+)
+def test_a_grace_period_is_as_old_as_the_stall_that_holds_it_up(held_s, waiting_s, words):
+    still = opened({"cpu": 5, "kind": b"stall", "age_ns": int(held_s * SECOND), "comm": b"x", "pid": 9})
+    tables = {"rcu.grace": grace(waiting_s), "cpustall.open": still}
+    found = judged("rcu-stall", view(NOW, tables, settings=RCU | {"kernel.panic_on_rcu_stall": 1}))
+    assert [told(each) for each in found] == ([words] if words else [])
+
+
 def test_the_kernels_rcu_warning_precedes_the_panic():
     row = precursor("rcu_stall", name=b"rcu_preempt", text=b"SelfDetected")
     condition = one("rcu-stall-warning", said(row, settings=RCU | {"kernel.panic_on_rcu_stall": 1}))

@@ -50,6 +50,7 @@ __all__ = [
     "LONG_WORK_INFO_NS",
     "LONG_WORK_WARN_NS",
     "POOL_WARN_NS",
+    "RCU_HELD_WAIT_NS",
     "RCU_WARN_NS",
     "TX_TIMEOUTS_PAGE",
     "TX_TIMEOUTS_SPAN_NS",
@@ -126,6 +127,8 @@ PACE_LEAST_NS: Final = 4 * _SECOND
 # A quarter of khungtaskd's 120 s, of RCU's 21 s, of the workqueue watchdog's 30 s.
 HUNG_WARN_NS: Final = 30 * _SECOND
 RCU_WARN_NS: Final = 5 * _SECOND
+# A grace period takes some 10 ms: one of this age, beside a CPU that is held up, waits for that.
+RCU_HELD_WAIT_NS: Final = _SECOND // 4
 POOL_WARN_NS: Final = 15 * _SECOND // 2
 # Killable sleeps end in no panic; a file server that restarts takes tens of seconds.
 BLOCKED_WARN_NS: Final = _MINUTE

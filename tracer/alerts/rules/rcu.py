@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tracer.alerts import culprits, deadlines, precursors
 from tracer.alerts import thresholds as limits
@@ -20,22 +21,38 @@ _STALLS, _OPEN = ("cpustall", "stalls"), ("cpustall", "open")
 _SUBJECT = Subject("node", "rcu")
 
 
+@dataclass(frozen=True)
+class _Held:
+    """The CPU that has been held up for longest, since when, and by whom; ``told``: the same as part of a sentence."""
+
+    since_ns: int
+    culprit: Culprit
+    told: str
+
+
 def _stall(view: View) -> Iterator[Condition]:
-    row = view.rows(*_GRACE)[0]
-    age_ns = int(row["age_ns"])
-    budget = deadlines.rcu_stall(view, _seen(view))
-    if age_ns < budget.quarter_ns(limits.RCU_WARN_NS):
+    window = view.windows[_GRACE]
+    begun_ns, waiting_ns = int(window.rows["begun_ns"][0]), int(window.rows["age_ns"][0])
+    if not waiting_ns:
         return
-    culprit, cpu = _culprit(view)
+    held, since_ns, early_ns = _held(view), begun_ns, 0
+    if held and held.since_ns < begun_ns and waiting_ns >= limits.RCU_HELD_WAIT_NS:
+        # None has ended since that CPU was held up; ours came later. At the next look it would be late to say so.
+        since_ns, early_ns = held.since_ns, window.end_ns - window.start_ns
+    age_ns = window.end_ns - since_ns
+    budget = deadlines.rcu_stall(view, _seen(view))
+    if age_ns + early_ns < budget.quarter_ns(limits.RCU_WARN_NS):
+        return
     page = budget.panics_ns is not None or (budget.logs_ns is not None and age_ns >= budget.logs_ns // 2)
     yield Condition(
         _SUBJECT,
         Severity.PAGE if page else Severity.WARNING,
-        f"a grace period of RCU has not ended for {duration(age_ns)} (usual: some 10 ms){cpu}{budget.remark}",
-        int(row["begun_ns"]),
+        f"a grace period of RCU has not ended for {duration(age_ns)} (usual: some 10 ms)"
+        f"{held.told if held else ''}{budget.remark}",
+        since_ns,
         {"grace_period_s": age_ns / _SECOND},
-        culprit,
-        budget.countdown(int(row["begun_ns"])),
+        held.culprit if held else None,
+        budget.countdown(since_ns),
     )
 
 
@@ -46,14 +63,14 @@ def _warning(view: View) -> Iterator[Condition]:
         return
     since_ns = min([*(int(row["time_ns"]) for row in rows), *(line.time_ns for line in lines)])
     flavour = precursors.name(rows[0]) if len(rows) else lines[0].groups["name"]
-    culprit, cpu = _culprit(view)
+    held = _held(view)
     yield Condition(
         _SUBJECT,
         Severity.PAGE,
-        f"the kernel reports an RCU stall ({flavour}){cpu}",
+        f"the kernel reports an RCU stall ({flavour}){held.told if held else ''}",
         since_ns,
         {"reports": max(len(rows), len(lines))},
-        culprit,
+        held.culprit if held else None,
         _next_act(deadlines.rcu_stall(view), since_ns),
     )
 
@@ -65,19 +82,18 @@ def _next_act(budget: Budget, reported_ns: int) -> Countdown | None:
     return Countdown(budget.detector, reported_ns + budget.panics_ns - budget.logs_ns, True, budget.setting)
 
 
-def _culprit(view: View) -> tuple[Culprit | None, str]:
-    """Return who holds the CPU that is held up for longest, and that in words; nobody if none is."""
+def _held(view: View) -> _Held | None:
     told, still = view.windows.get(_STALLS), view.windows.get(_OPEN)
     if told is not None and len(told.rows):
         row = told.rows[told.rows["duration_ns"].argmax()]
-        culprit = culprits.of_stall(row, view)
+        since_ns, culprit = int(row["since_ns"]), culprits.of_stall(row, view)
         place = culprits.where(culprit, view, row)
     elif still is not None and len(held := still.rows[still.rows["kind"] != b"runnable"]):
         row = held[held["age_ns"].argmax()]
-        culprit, place = culprits.of_open(row), ""
+        since_ns, culprit, place = still.end_ns - int(row["age_ns"]), culprits.of_open(row), ""
     else:
-        return None, ""
-    return culprit, f"; CPU {int(row['cpu'])} is held up{f' {place}' if place else ''}"
+        return None
+    return _Held(since_ns, culprit, f"; CPU {int(row['cpu'])} is held up{f' {place}' if place else ''}")
 
 
 def _seen(view: View) -> int:
@@ -98,14 +114,15 @@ Severity: warning from {duration(limits.RCU_WARN_NS)}, or a quarter of the kerne
 page from half of it, or if it ends in a panic (`kernel.panic_on_rcu_stall`).
 
 Countdown: the kernel reports after `rcupdate.rcu_cpu_stall_timeout` (21 s; up to 300) and every three times that
-again; it panics with the first report, or the N-th since boot (`kernel.max_rcu_stall_to_panic`). The wait began after
-the grace period before, so it may be up to 5 s less. Nothing is known while `kernel.hung_task_panic` is set: then
-nobody waits.
+again; it panics with the first report, or the N-th since boot (`kernel.max_rcu_stall_to_panic`). Where a CPU is held
+up, the time counts from then; otherwise from the wait, which may have begun up to 5 s later. Nothing is known while
+`kernel.hung_task_panic` is set: then nobody waits.
 """,
         next="look for a CPU that is held up (alerts soft-lockup, hard-lockup); stop new work, save state elsewhere",
         judge=_stall,
         needs=(_GRACE,),
         wants=(_STALLS, _OPEN, _COUNTS),
+        echoes=("rcu-stall-warning",),
     ),
     Rule(
         name="rcu-stall-warning",
@@ -113,7 +130,7 @@ nobody waits.
         help="""
 The kernel's own detector speaks. With `kernel.panic_on_rcu_stall` the panic follows when the stacks are printed.
 
-Severity: page.
+Severity: page; warning where rcu-stall has paged it.
 
 Countdown: at once, or until the next reports with `kernel.max_rcu_stall_to_panic`.
 """,
@@ -121,6 +138,7 @@ Countdown: at once, or until the next reports with `kernel.max_rcu_stall_to_pani
         judge=_warning,
         needs=(),
         wants=(precursors.TOLD, LINES, _STALLS, _OPEN),
+        echoes=("rcu-stall",),
         fast=True,
         keep_ns=limits.RECENT_NS,
     ),
