@@ -94,3 +94,16 @@ def test_settings_that_are_too_many_change_nothing():
     board.put_settings({"a": "1"})
     board.put_settings({"a": "x" * 40_000})
     assert board.settings() == {"a": "1"}
+
+
+def test_the_agents_pages_are_shown_once_they_may_be_sent_and_for_a_while():
+    board, paged = Board(), an_alert(severity=Severity.PAGE)
+    subject = paged.condition.subject
+    board.put_pages([paged], [paged], NOW + SECOND)
+    assert not board.is_paged("stuck", subject, NOW), "it may freeze before it is sent"
+    board.put_pages([], [an_alert(), replace(paged, shadow=True)], NOW + SECOND)
+    assert not board.is_paged("stuck", subject, NOW), "nobody is woken by these"
+    board.put_pages([], [paged], NOW + SECOND)
+    assert board.is_paged("stuck", subject, NOW) and not board.is_paged("other", subject, NOW)
+    assert not board.is_paged("stuck", an_alert(cpu=4).condition.subject, NOW)
+    assert not board.is_paged("stuck", subject, NOW + SECOND)

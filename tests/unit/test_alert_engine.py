@@ -213,3 +213,45 @@ def test_a_clock_that_was_set_is_the_next_alerts_clock():
     engine.judge(_view(10))
     engine.tell_time(7)
     assert engine.judge(_view(12))[0].unix_ns == 12 * SECOND + 7
+
+
+def _pair(first, second, **more):
+    """Return an engine of two rules that tell of one incident."""
+    rules = [
+        Rule(name, "", "", "", lambda view, holds=holds: list(holds), (TABLE,), echoes=(other,))
+        for name, holds, other in (("age", first, "report"), ("report", second, "age"))
+    ]
+    return Engine(rules, IDENTITY, **more)
+
+
+def test_one_incident_is_paged_once():
+    first, second = [_condition(Severity.PAGE)], []
+    engine = _pair(first, second)
+    (paged,) = engine.judge(_view(10))
+    second.append(_condition(Severity.PAGE))
+    (echo,) = engine.judge(_view(20))
+    assert (paged.rule, paged.severity) == ("age", Severity.PAGE)
+    assert (echo.rule, echo.severity) == ("report", Severity.WARNING)
+    first.clear()
+    assert [alert.state for alert in engine.judge(_view(40))] == [State.RESOLVED, State.FIRING]
+    assert [(alert.rule, alert.severity) for alert in engine.firing] == [("report", Severity.PAGE)]
+
+
+def test_whoever_pages_first_goes_on_paging_and_a_page_on_trial_wakes_nobody():
+    both = [_condition(Severity.PAGE)]
+    engine = _pair([], both)
+    engine.judge(_view(10))
+    assert [alert.severity for alert in engine.judge(_view(311))] == [Severity.PAGE]
+    engine = _pair(both, both, shadow=("age",))
+    assert [alert.severity for alert in engine.judge(_view(10))] == [Severity.PAGE, Severity.PAGE]
+
+
+def test_another_process_may_have_paged_it():
+    asked = []
+
+    def paged(rule, subject, now_ns):
+        asked.append((rule, subject, now_ns))
+        return True
+
+    (alert,) = _pair([], [_condition(Severity.PAGE)], paged=paged).judge(_view(10))
+    assert alert.severity is Severity.WARNING and asked == [("age", CPU3, 10 * SECOND)]

@@ -232,7 +232,9 @@ class Agent:
         for moved_ns in self._offset.moved():
             self._engine.tell_time(moved_ns)
         told = self._engine.judge(self._after_a_pause(view))
-        self._board.hold(AGENT, told, self._engine.firing, time.monotonic_ns() + _HELD * self.orders.interval_ns)
+        firing, until_ns = self._engine.firing, time.monotonic_ns() + _HELD * self.orders.interval_ns
+        self._board.hold(AGENT, told, firing, until_ns)
+        self._board.put_pages(told, firing, until_ns)
         for alert in told:
             self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()

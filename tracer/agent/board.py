@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tracer.alerts.alert import Alert, State
+from tracer.alerts.alert import Alert, Severity, State, Subject
 
 __all__ = ["AGENT", "Board"]
 
@@ -77,6 +77,22 @@ class Board:
         marks = [(key, self._marks[self._row(key)]) for key in keys]
         return any(mark["key"] == key and mark["time_ns"] > now_ns for key, mark in marks)
 
+    def put_pages(self, told: Iterable[Alert], firing: Iterable[Alert], until_ns: int) -> None:
+        """Show the sentinels, until then, what the agent pages; the agent alone calls this.
+
+        Not what is ``told`` only now: whoever freezes before it is sent has paged nobody.
+        """
+        new = {alert.id for alert in told}
+        for alert in firing:
+            if alert.severity is Severity.PAGE and not alert.shadow and alert.id not in new:
+                self._mark(_page(alert.rule, alert.condition.subject), 0, until_ns)
+
+    def is_paged(self, rule: str, subject: Subject, now_ns: int) -> bool:
+        """Return whether the agent pages this rule's alert about ``subject``."""
+        key = _page(rule, subject)
+        mark = self._marks[self._row(key)]
+        return bool(mark["key"] == key and mark["time_ns"] > now_ns)
+
     def put_settings(self, settings: Mapping[str, str]) -> None:
         """Show the kernel's settings to the sentinels; the agent alone calls this."""
         if settings == self._settings:
@@ -116,7 +132,14 @@ class Board:
 
 
 def _key(what: str, alert: Alert) -> int:
-    text = f"{what}\0{alert.id}"
+    return _hash(f"{what}\0{alert.id}")
+
+
+def _page(rule: str, subject: Subject) -> int:
+    return _hash(f"page\0{rule}\0{subject.kind}\0{subject.name}")
+
+
+def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little") or 1
 
 

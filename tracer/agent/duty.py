@@ -123,7 +123,7 @@ def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) 
     privilege.keep_only(_KEPT)
     # Its thread has this process's priority: one that waited behind others with the interpreter in hand would stop us.
     stream = open_stream(duty.stream, identity, duty.interval_ns) if duty.stream else None
-    engine = Engine(duty.rules, identity, shadow=duty.shadow)
+    engine = Engine(duty.rules, identity, shadow=duty.shadow, paged=board.is_paged)
     if duty.state:
         engine.restore(duty.state, time.monotonic_ns())
     outbox = Outbox(board, duty.sinks, (wire, *([stream] if stream else [])))

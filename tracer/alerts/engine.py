@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracer.alerts.alert import Alert, Condition, State, Subject, alert_id
+from tracer.alerts.alert import Alert, Condition, Severity, State, Subject, alert_id
 from tracer.alerts.record import alert_from, alert_record
 from tracer.alerts.rule import Rule, View
 from tracer.errors import RecordingError
 
 __all__ = ["Engine", "Identity"]
 
+_Paged = Callable[[str, Subject, int], bool]
+
 #: Alerts kept at once. A node in such trouble is paged already; the others are counted.
 MOST_ALERTS = 256
+
+
+def _nobody(rule: str, subject: Subject, now_ns: int) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -45,15 +51,19 @@ class Engine:
     """Keeps the states of the alerts of one process.
 
     ``refused`` counts those beyond ``MOST_ALERTS``. ``broken`` are rules that failed, which is a bug of theirs, with
-    the reason: they are asked again, and the others go on.
+    the reason: they are asked again, and the others go on. ``paged`` says of a rule, a subject and a time whether
+    another process pages that then.
     """
 
-    def __init__(self, rules: Iterable[Rule], identity: Identity, *, shadow: Collection[str] = ()) -> None:
+    def __init__(
+        self, rules: Iterable[Rule], identity: Identity, *, shadow: Collection[str] = (), paged: _Paged = _nobody
+    ) -> None:
         self.rules = tuple(rules)
         self.refused = 0
         self.broken: dict[str, str] = {}
         self._identity = identity
         self._shadow = frozenset(shadow)
+        self._paged = paged
         self._tracks: dict[tuple[str, Subject], _Track] = {}
 
     def judge(self, view: View) -> list[Alert]:
@@ -73,7 +83,7 @@ class Engine:
             held: set[Subject] = set()
             for condition in conditions:
                 held.add(condition.subject)
-                told += self._holds(rule, condition, view)
+                told += self._holds(rule, self._once(rule, condition, view.now_ns), view)
             told += self._gone(rule, held, view.now_ns)
         return told
 
@@ -111,6 +121,19 @@ class Engine:
             if alert.rule in known:
                 track = _Track(alert, alert.began_ns, now_ns, now_ns)
                 self._tracks[alert.rule, alert.condition.subject] = track
+
+    def _once(self, rule: Rule, condition: Condition, now_ns: int) -> Condition:
+        """Return the condition, as a warning where another rule's page is about the same incident."""
+        if condition.severity is not Severity.PAGE:
+            return condition
+        pages = any(self._pages(name, condition.subject, now_ns) for name in rule.echoes)
+        return replace(condition, severity=Severity.WARNING) if pages else condition
+
+    def _pages(self, name: str, subject: Subject, now_ns: int) -> bool:
+        track = self._tracks.get((name, subject))
+        if track and track.alert.severity is Severity.PAGE and not track.alert.shadow:
+            return track.alert.state is State.FIRING
+        return self._paged(name, subject, now_ns)
 
     def _holds(self, rule: Rule, condition: Condition, view: View) -> Iterable[Alert]:
         track = self._tracks.get((rule.name, condition.subject))

@@ -63,6 +63,7 @@ class Rule:
         needs: the tables it can't judge without.
         wants: tables that it uses where they are.
         history: tables of which it wants earlier windows; small ones only.
+        echoes: rules that tell of the same incident: while one of them pages about the same subject, this one warns.
         fast: runs in the sentinels, several times a second, on what the kernel side tells at once; it must find
             nothing where its tables are empty, and is not asked then.
         for_ns: it has to hold for so long before anybody is told. 0 where the kernel side has waited already.
@@ -79,6 +80,7 @@ class Rule:
     needs: tuple[tuple[str, str], ...]
     wants: tuple[tuple[str, str], ...] = ()
     history: tuple[tuple[str, str], ...] = ()
+    echoes: tuple[str, ...] = ()
     fast: bool = False
     for_ns: int = 0
     keep_ns: int = 10 * _SECOND
