@@ -66,6 +66,10 @@ def _spinner(cpu: int = 1, seconds: int = 0) -> str:
     return f"insmod $FAULTS/lab_spin.ko cpu={cpu} seconds={seconds}"
 
 
+def _slow_console(start: str) -> str:
+    return f"echo N >/sys/class/tty/ttyS0/console; echo {start} >/sys/module/lab_console/parameters/start"
+
+
 _ALL = (
     Scenario(
         name="softirq-lockup",
@@ -125,7 +129,7 @@ _ALL = (
         name="console-lockup",
         fault="A driver prints all of its state from a timer, to a serial console of 9600 baud.",
         before="insmod $FAULTS/lab_console.ko cpu=1",
-        commands="echo N >/sys/class/tty/ttyS0/console; echo 1 >/sys/module/lab_console/parameters/start",
+        commands=_slow_console("dump"),
         panic=_LOCKUP_PANIC,
         rules=_STALLED,
         culprit="dump_all_descriptors",
@@ -227,6 +231,18 @@ _ALL = (
         culprit="lab0",
         bound_s=30,
         why="Nothing panics: the kernel moves such polls to a thread, which takes a CPU for ever.",
+    ),
+    Scenario(
+        name="printk-flood",
+        fault="A card's driver prints a line for every packet, to a serial console of 9600 baud.",
+        before=f"insmod $FAULTS/lab_console.ko; insmod $FAULTS/lab_nic.ko fault=printk; {_NIC_UP}",
+        commands=f"{_slow_console('console')}; {_TRAFFIC} 300 300",
+        panic="",
+        rules=_STALLED,
+        culprit="lab_nic_poll",
+        settings=_SOFT_LOCKUP,
+        bound_s=40,
+        why="Nothing panics: after each poll of 64 packets, some 4 s, the kernel lets others in.",
     ),
     Scenario(
         name="warn-storm",

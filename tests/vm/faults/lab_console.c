@@ -7,7 +7,7 @@
  * hides what others, and other consoles, do to the CPU.
  *
  *   insmod lab_console.ko cpu=1 baud=9600
- *   echo 1 >/sys/module/lab_console/parameters/start
+ *   echo dump >/sys/module/lab_console/parameters/start     or console, and others do the printing
  */
 #include <linux/console.h>
 #include <linux/delay.h>
@@ -54,8 +54,10 @@ static DEFINE_TIMER(timeout, dump_all_descriptors);
 static int start(const char *value, const struct kernel_param *param)
 {
 	register_console(&slow_console);
-	timeout.expires = jiffies + 1;
-	add_timer_on(&timeout, cpu);
+	if (sysfs_streq(value, "dump")) {
+		timeout.expires = jiffies + 1;
+		add_timer_on(&timeout, cpu);
+	}
 	return 0;
 }
 static const struct kernel_param_ops start_ops = {.set = start};
