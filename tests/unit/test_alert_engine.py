@@ -255,3 +255,21 @@ def test_another_process_may_have_paged_it():
 
     (alert,) = _pair([], [_condition(Severity.PAGE)], paged=paged).judge(_view(10))
     assert alert.severity is Severity.WARNING and asked == [("age", CPU3, 10 * SECOND)]
+
+
+def test_what_goes_on_in_a_lesser_way_is_not_over():
+    holds, lesser, asked = [_condition()], [_condition(numbers={"stalled_s": 1.0})], []
+
+    def goes_on(view, before):
+        asked.append(before.subject)
+        return next(iter(lesser), None)
+
+    engine = Engine([_rule(holds, keep_ns=0, goes_on=goes_on)], IDENTITY)
+    engine.judge(_view(10))
+    assert asked == [], "it is found"
+    holds.clear()
+    assert engine.judge(_view(11)) == [] and asked == [CPU3]
+    assert [alert.condition.numbers for alert in engine.firing] == [{"stalled_s": 1.0}]
+    lesser.clear()
+    assert _states(engine.judge(_view(12))) == [State.RESOLVED]
+    assert engine.judge(_view(13)) == [] and asked == [CPU3, CPU3], "nothing fires that could go on"

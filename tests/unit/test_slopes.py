@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracer.alerts.slopes import steady_fall, theil_sen
+from tracer.alerts.slopes import steady_fall, still_falls, theil_sen
 
 TIMES = np.arange(60.0)
 
@@ -41,10 +41,20 @@ def test_what_is_no_steady_fall(shape):
     assert steady_fall(TIMES, 1000 + SHAPES[shape]) == 0
 
 
+def test_a_fall_that_slows_down_has_not_stopped():
+    slower = 1000 - 20 * np.minimum(TIMES, 30) - 5 * np.maximum(TIMES - 30, 0)
+    assert steady_fall(TIMES, slower) == 0
+    assert still_falls(TIMES, slower) == pytest.approx(5, rel=0.1)
+    assert still_falls(TIMES, 1000 - 7 * np.minimum(TIMES, 44)) == 0
+    assert still_falls(TIMES, 1000 + SHAPES["sawtooth"]) == 0
+
+
+@pytest.mark.parametrize("falls", [steady_fall, still_falls])
 @pytest.mark.parametrize("points", [0, 1, 5])
-def test_few_points_are_no_slope(points):
-    assert steady_fall(TIMES[:points], -TIMES[:points]) == 0
+def test_few_points_are_no_slope(falls, points):
+    assert falls(TIMES[:points], -TIMES[:points]) == 0
 
 
-def test_times_that_stand_still_are_no_slope():
-    assert steady_fall(np.ones(10), -np.arange(10.0)) == 0
+@pytest.mark.parametrize("falls", [steady_fall, still_falls])
+def test_times_that_stand_still_are_no_slope(falls):
+    assert falls(np.ones(10), -np.arange(10.0)) == 0

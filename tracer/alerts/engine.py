@@ -77,6 +77,7 @@ class Engine:
                 continue
             try:
                 conditions = list(rule.judge(view))
+                conditions += self._go_on(rule, view, {condition.subject for condition in conditions})
             except Exception as error:
                 self.broken[rule.name] = f"{type(error).__name__}: {error}"
                 continue
@@ -121,6 +122,14 @@ class Engine:
             if alert.rule in known:
                 track = _Track(alert, alert.began_ns, now_ns, now_ns)
                 self._tracks[alert.rule, alert.condition.subject] = track
+
+    def _go_on(self, rule: Rule, view: View, held: Collection[Subject]) -> list[Condition]:
+        firing = [
+            track.alert.condition
+            for (name, subject), track in self._tracks.items()
+            if name == rule.name and subject not in held and track.alert.state is State.FIRING
+        ]
+        return [now for before in firing if (now := rule.goes_on(view, before)) is not None]
 
     def _once(self, rule: Rule, condition: Condition, now_ns: int) -> Condition:
         """Return the condition, as a warning where another rule's page is about the same incident."""

@@ -19,6 +19,10 @@ def _unnamed(address: int) -> tuple[str, str]:
     return f"{address:#x}", ""
 
 
+def _is_over(view: View, before: Condition) -> Condition | None:
+    return None
+
+
 @dataclass(frozen=True)
 class View:
     """What is known of a node at one moment.
@@ -60,6 +64,8 @@ class Rule:
         help: what it means, and where its thresholds come from; docs/alerts.md is made of these.
         next: what to do, one sentence.
         judge: the conditions that hold; it must be a pure function of the view.
+        goes_on: hysteresis: of a condition that fires and that ``judge`` does not find, what it is now; None if it is
+            over. It must be a pure function as well.
         needs: the tables it can't judge without.
         wants: tables that it uses where they are.
         history: tables of which it wants earlier windows; small ones only.
@@ -80,6 +86,7 @@ class Rule:
     needs: tuple[tuple[str, str], ...]
     wants: tuple[tuple[str, str], ...] = ()
     history: tuple[tuple[str, str], ...] = ()
+    goes_on: Callable[[View, Condition], Condition | None] = _is_over
     echoes: tuple[str, ...] = ()
     fast: bool = False
     for_ns: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PART", "steady_fall", "theil_sen"]
+__all__ = ["PART", "steady_fall", "still_falls", "theil_sen"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -33,8 +33,7 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
     """
     if len(times) < _LEAST_POINTS or times[-1] <= times[0]:
         return 0.0
-    ends = np.linspace(times[0], times[-1], _PARTS + 1)
-    drops = -np.diff(np.interp(ends, times, values))
+    ends, drops = _drops(times, values)
     if drops.min() <= 0:  # which is cheap to see, and nearly always so
         return 0.0
     kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int))
@@ -42,3 +41,21 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
     rest = values + fall * times
     near = np.median(np.abs(rest - np.median(rest))) <= _SPREAD * fall * (times[-1] - times[0])
     return fall if fall > 0 and near and bool((drops >= PART * fall * np.diff(ends)).all()) else 0.0
+
+
+def still_falls(times: _Floats, values: _Floats) -> float:
+    """Return how fast ``values`` have fallen in the last half of the time; 0.0 unless they fall in each quarter.
+
+    Less than ``steady_fall`` asks: a fall that slows down has not stopped.
+    """
+    if len(times) < _LEAST_POINTS or times[-1] <= times[0]:
+        return 0.0
+    ends, drops = _drops(times, values)
+    half = _PARTS // 2
+    return float(drops[half:].sum() / (ends[-1] - ends[half])) if drops.min() > 0 else 0.0
+
+
+def _drops(times: _Floats, values: _Floats) -> tuple[_Floats, _Floats]:
+    """Return where the quarters end, and by how much ``values`` fall in each."""
+    ends = np.linspace(times[0], times[-1], _PARTS + 1)
+    return ends, -np.diff(np.interp(ends, times, values))

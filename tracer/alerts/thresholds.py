@@ -9,6 +9,7 @@ from typing import Final
 
 __all__ = [
     "EXHAUSTION_DRIVER_LEFT",
+    "EXHAUSTION_OVER",
     "EXHAUSTION_PAGE_NS",
     "EXHAUSTION_PANIC_LEFT",
     "EXHAUSTION_SPAN_LEAST_NS",
@@ -89,6 +90,8 @@ STORM_PAGE: Final = 0.90
 # Memory is gone within this time, if it goes on like that.
 EXHAUSTION_PAGE_NS: Final = 10 * _MINUTE
 EXHAUSTION_WARN_NS: Final = 60 * _MINUTE
+# What was told goes on until that would take so many times as long.
+EXHAUSTION_OVER: Final = 2
 # A slope has to last for half the time that is left, within these: a fast leak is told before a start-up's allocations
 # would be, and those end.
 EXHAUSTION_SPAN_LEAST_NS: Final = 15 * _SECOND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.histories import recent, series
 from tracer.alerts.rule import Rule, View
-from tracer.alerts.slopes import PART, steady_fall
+from tracer.alerts.slopes import PART, steady_fall, still_falls
 from tracer.units import duration, memory, percent
 from tracer.window import Window
 
@@ -64,12 +64,32 @@ def _exhaustion(view: View) -> Iterator[Condition]:
         return
     kind, share, grower = _grower(windows, fall)
     severity = _how_bad(view, fall, kind, share, float(windows[-1].rows["total"][0]))
-    if severity is None:
-        return
+    if severity is not None:
+        yield _told(view, fall, kind, grower, severity)
+
+
+def _slows_down(view: View, before: Condition) -> Condition | None:
+    """Return what goes on as long as memory falls at all; None when it does not, or would last for long."""
+    windows, _ = recent(view, _INFO, limits.EXHAUSTION_SPAN_NS)
+    if not windows:
+        return None
+    times, left = series(windows, _LEFT)
+    pace = still_falls(times, left)
+    if pace <= 0:
+        return None
+    fall = _Fall(pace, float(left[-1]), windows[0].end_ns, limits.EXHAUSTION_SPAN_NS)
+    most_ns = limits.EXHAUSTION_PAGE_NS if before.severity is Severity.PAGE else limits.EXHAUSTION_WARN_NS
+    if fall.time_left_ns >= limits.EXHAUSTION_OVER * most_ns:
+        return None
+    kind, _, grower = _grower(windows, fall)
+    return replace(_told(view, fall, kind, grower, before.severity), since_ns=before.since_ns)
+
+
+def _told(view: View, fall: _Fall, kind: str, grower: str, severity: Severity) -> Condition:
     named = _named(view, kind, fall)
     budget = deadlines.oom(view, fall.time_left_ns)
     after = "" if budget.panics_ns is not None else "; then the OOM killer ends tasks (no vm.panic_on_oom)"
-    yield Condition(
+    return Condition(
         _SUBJECT,
         severity,
         f"memory is gone in {duration(fall.time_left_ns)} at {memory(fall.pace)} per second: {memory(fall.left)} left, "
@@ -176,6 +196,9 @@ least. So bursts, start-ups that end, and memory that is nearly full but steady 
 The slope has to last for half the time that is left, and for {duration(limits.EXHAUSTION_SPAN_LEAST_NS)} to
 {duration(limits.EXHAUSTION_SPAN_NS)}.
 
+It goes on, slower, for as long as each quarter of the last {duration(limits.EXHAUSTION_SPAN_NS)} falls at all, unless
+what is left would last {limits.EXHAUSTION_OVER} times as long as the limits below.
+
 Severity: page when none is left in {duration(limits.EXHAUSTION_PAGE_NS)} and {percent(limits.KERNEL_SHARE)} of what
 goes is the kernel's own (a leak); of drivers' pages, which start-ups pin, when less than
 {percent(limits.EXHAUSTION_DRIVER_LEFT)} is left as well; of processes' memory, less than
@@ -187,6 +210,7 @@ kernel panics only when there is none left to kill.
 """,
         next="save state; end or move what grows (the slab's module, the cgroup's job) before the kernel chooses",
         judge=_exhaustion,
+        goes_on=_slows_down,
         needs=(_INFO,),
         wants=(_GROWERS,),
         history=(_INFO,),
