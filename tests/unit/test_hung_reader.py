@@ -53,7 +53,7 @@ def node(monkeypatch):
     monkeypatch.setattr(hung, "task_status", node.status)
     monkeypatch.setattr(hung, "in_host_pids", lambda: True)
     monkeypatch.setattr(hung, "blocked_tasks", lambda seconds: iter(node.before))
-    monkeypatch.setattr(hung, "number", lambda path: node.timeout)
+    monkeypatch.setattr(hung, "Kept", lambda path: SimpleNamespace(number=lambda: node.timeout, close=lambda: None))
     monkeypatch.setattr(hungtasks, "_kernel_stack", lambda pid: b"schedule;wait_%d" % pid)
     return node
 
@@ -99,8 +99,8 @@ def test_a_word_that_outlived_its_sleep_is_looked_up_once(node, state):
     reader = node.reader()
     assert not len(rows(reader)) and not len(rows(reader, NOW + SECOND))
     assert node.asked == [5]
-    node.sleep(5, 20)
-    assert rows(reader)["pid"].tolist() == [5]
+    node.sleep(5, -2)
+    assert rows(reader, NOW + 12 * SECOND)["pid"].tolist() == [5]
 
 
 def test_a_task_that_is_gone_is_no_row(node):
@@ -154,6 +154,22 @@ def test_in_another_pid_namespace_nobody_is_named(node, monkeypatch):
 def test_a_scan_of_the_detector_is_seen_by_its_switches(monkeypatch):
     switches = iter([5, 5, 6, 6])
     monkeypatch.setattr(hungtasks, "_find_detector", lambda: 30)
-    monkeypatch.setattr(hungtasks, "task_status", lambda pid: TaskStatus(b"khungtaskd", b"S", pid, next(switches)))
+    status = "Name:\tkhungtaskd\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t9{}\n"
+    monkeypatch.setattr(
+        hungtasks,
+        "Kept",
+        lambda path: SimpleNamespace(read=lambda: status.format(next(switches), path).encode(), number=lambda: None),
+    )
     detector = hungtasks.Detector()
     assert [detector.read(at)[0] for at in (1, 2, 3, 4)] == [0, 0, 3, 3]
+
+
+def test_words_are_looked_through_when_one_can_be_old_enough(node):
+    node.sleep(5, 4)
+    reader = node.reader()
+    looks: list[int] = []
+    sleeps = reader._words.sleeps
+    reader._words.sleeps = lambda now_ns: looks.append(now_ns) or sleeps(now_ns)
+    found = {second: rows(reader, NOW + second * SECOND)["pid"].tolist() for second in range(9)}
+    assert [second for second in found if found[second]] == [6, 7, 8]
+    assert [(at - NOW) // SECOND for at in looks] == [0, 6, 7, 8]

@@ -107,9 +107,26 @@ def test_a_wait_that_is_over_is_looked_up_once(node, monkeypatch):
     reader = node.reader()
     assert told(reader) == told(reader) == []
     assert asked == [9]
-    node.wait(9, NOW - 2 * SECOND)
-    told(reader)
+    node.wait(9, NOW + SECOND)
+    reader.read(NOW + 2 * SECOND)
+    reader.read(NOW + 4 * SECOND)
     assert asked == [9, 9]
+
+
+def test_waits_are_looked_through_when_one_can_be_overdue(node, monkeypatch):
+    monkeypatch.setattr(overdue, "_task", lambda pid: (b"R", 1, b"late"))
+    reader = node.reader()
+    looks: list[int] = []
+    old = reader._waits._old
+    reader._waits._old = lambda now_ns, threshold_ns: looks.append(now_ns) or old(now_ns, threshold_ns)
+    found = []
+    for second in range(7):
+        if second == 2:
+            node.wait(9, NOW + SECOND + 1)
+        rows = reader.read(NOW + second * SECOND)["open"][0]
+        found += [second for kind in rows["kind"] if kind == b"runnable"]
+    assert found == [3, 4, 5, 6]  # after its first second, and then every time
+    assert [(at - NOW) // SECOND for at in looks] == [0, 2, 3, 4, 5, 6]
 
 
 def test_untraced_cpus_are_left_alone(node, monkeypatch):

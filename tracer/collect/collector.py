@@ -151,8 +151,9 @@ class Collector:
 
         What a table derives for a CPU adds up to the interval; one that is offline would be idle for all of it.
         """
-        online = np.isin(rows["cpu"], list(self._online_at_start & self._online_now))
-        return rows[online], int((~online).sum())
+        throughout = self._online_at_start & self._online_now
+        online = [cpu in throughout for cpu in rows["cpu"].tolist()]
+        return (rows, 0) if all(online) else (rows[online], online.count(False))
 
     def _clock_newcomers(self) -> int:
         """Give the CPUs that came online in this interval their clocks; return how many could not have them."""

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracer.kernel.kept import Kept
 from tracer.kernel.patience import Patience
-from tracer.kernel.textfiles import number
 
 __all__ = ["Detector", "TaskStacks", "TaskStatus", "blocked_tasks", "task_status"]
 
@@ -20,6 +20,7 @@ _STACK_LIMIT = 8192
 _STACKS, _PATIENCE_SECONDS = 8, 0.1
 _FRAME = re.compile(rb"^\[<[^>]*>\] ([^+\s]+)(?:\+\S*)?(?: (\[[^\]]+\]))?", re.M)
 _DETECTOR = b"khungtaskd"
+_SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\t(\d+)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -104,17 +105,24 @@ class Detector:
 
     def __init__(self) -> None:
         self.scanned_ns = 0
-        self._pid = _find_detector()
+        pid = _find_detector()
+        self._status = Kept(f"/proc/{pid}/status") if pid else None
+        self._detected = Kept("/proc/sys/kernel/hung_task_detect_count")
         self._switches = -1
 
     def read(self, now_ns: int) -> tuple[int, int]:
         """Return ``(scanned_ns, detected)``: a scan between the last read and this one counts as now; 0 is unknown."""
-        status = task_status(self._pid) if self._pid else None
-        if status:
-            if self._switches not in (-1, status.switches):
+        switches = _SWITCHES.search((self._status and self._status.read()) or b"")
+        if switches:
+            if self._switches not in (-1, int(switches[1])):
                 self.scanned_ns = now_ns
-            self._switches = status.switches
-        return self.scanned_ns, number("/proc/sys/kernel/hung_task_detect_count") or 0
+            self._switches = int(switches[1])
+        return self.scanned_ns, self._detected.number() or 0
+
+    def close(self) -> None:
+        self._detected.close()
+        if self._status:
+            self._status.close()
 
 
 def _find_detector() -> int:

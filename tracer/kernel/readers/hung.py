@@ -10,8 +10,8 @@ import numpy as np
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.hungtasks import Detector, TaskStacks, blocked_tasks, task_status
+from tracer.kernel.kept import Kept
 from tracer.kernel.session import Session
-from tracer.kernel.textfiles import number
 from tracer.layouts import constants
 from tracer.probe import Probe
 
@@ -58,6 +58,8 @@ class Reader:
         self._seeding = blocked_tasks(_SEED_SECONDS) if self._able else iter(())
         self._seeds: dict[int, int] = {}
         self._over: dict[int, int] = {}
+        self._oldest_ns = 0
+        self._timeout = Kept("/proc/sys/kernel/hung_task_timeout_secs")
         self._detector = Detector()
         self._stacks = TaskStacks()
         self._began_ns = 0
@@ -75,22 +77,25 @@ class Reader:
     def close(self) -> None:
         self._stacks.close()
         self._words.close()
+        self._timeout.close()
+        self._detector.close()
 
     def _sleeps(self, now_ns: int) -> list[_Sleep]:
         """Return the sleeps that are old enough to be listed, oldest first."""
         self._seed()
+        listed_ns = self._listed_ns()
+        # A look reads all words. Until the oldest sleep of the last look is old enough, none is.
+        if not self._seeds and now_ns - self._oldest_ns < listed_ns:
+            return []
         noted = self._words.sleeps(now_ns)
         self._over = {sleep.place: sleep.word for sleep in noted if self._over.get(sleep.place) == sleep.word}
         # A task that has a word has slept again since: that is another sleep.
         for sleep in noted:
             self._seeds.pop(sleep.pid, None)
         seeded = [_Sleep(self._began_ns, tid, -1, 0) for tid in self._seeds]
-        listed_ns = self._listed_ns()
-        return sorted(
-            sleep
-            for sleep in (*noted, *seeded)
-            if now_ns - sleep.since_ns >= listed_ns and sleep.place not in self._over
-        )
+        sleeps = sorted(sleep for sleep in (*noted, *seeded) if sleep.place not in self._over)
+        self._oldest_ns = sleeps[0].since_ns if sleeps else now_ns
+        return [sleep for sleep in sleeps if now_ns - sleep.since_ns >= listed_ns]
 
     def _seed(self) -> None:
         """Go on looking for tasks that have slept since before the programs saw them."""
@@ -101,7 +106,7 @@ class Reader:
 
     def _listed_ns(self) -> int:
         """Return the age from which on sleeps are listed: less where the kernel's own timeout is short."""
-        timeout_s = number("/proc/sys/kernel/hung_task_timeout_secs") or 0
+        timeout_s = self._timeout.number() or 0
         return min(self._longest_ns, timeout_s * 250_000_000) if timeout_s else self._longest_ns
 
     def _row(self, sleep: _Sleep, now_ns: int) -> tuple[int, int, bytes, bytes, int, int, bytes, bytes] | None:

@@ -55,11 +55,12 @@ class Reader:
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the table ``open``, oldest first within each kind."""
         found: list[np.ndarray] = []
-        if self._waits or not self._is_quiet(now_ns):
+        if not self._is_quiet(now_ns):
             stays = self._stays()
             found = [self._rows(kind, ages, stays) for kind, ages in self._ages(stays, now_ns)]
-        if self._waits:
-            found.append(self._waits.overdue(now_ns, self._threshold_ns, stays["pid"], self._cpus["untraced"]))
+        if self._waits and now_ns >= self._waits.due_ns:
+            running = self._stays()["pid"]
+            found.append(self._waits.overdue(now_ns, self._threshold_ns, running, self._cpus["untraced"]))
         some = [rows for rows in found if len(rows)]
         return {"open": (np.concatenate(some) if some else _NONE, {})}
 
@@ -132,6 +133,7 @@ class _Waits:
     """The words of ``runqueue_sets`` that are old, less those that outlived their wait.
 
     A task that is woken while it still runs leaves a word until its next wake-up: /proc tells, once per word.
+    No wait is overdue before ``due_ns``, so that looking through the words every second is rarely needed.
     """
 
     def __init__(self, ways: np.ndarray) -> None:
@@ -140,6 +142,7 @@ class _Waits:
         self._time_bits = known["RUNQUEUE_TIME_BITS"]
         self._set_bits = known["RUNQUEUE_SET_BITS"]
         self._over: dict[int, int] = {}
+        self.due_ns = 0
 
     def overdue(self, now_ns: int, threshold_ns: int, running: np.ndarray, untraced: np.ndarray) -> np.ndarray:
         """Return rows for tasks that have been runnable, and not running, for ``threshold_ns`` and more."""
@@ -148,6 +151,8 @@ class _Waits:
         current = set(running.tolist())
         fresh = [each for each in old if each[1] not in self._over][:_LOOKUPS]
         rows = [self._judge(at, word, age_ns, current) for age_ns, at, word in fresh]
+        if any(at not in self._over for _, at, _ in old):
+            self.due_ns = 0
         return np.array([row for row in rows if row and not untraced[row[0]]], dtype=_ROW) if rows else _NONE
 
     def _old(self, now_ns: int, threshold_ns: int) -> list[tuple[int, int, int]]:
@@ -158,7 +163,11 @@ class _Waits:
         mask = np.uint64((1 << self._time_bits) - 1)
         ages = (np.uint64(now_ns) - words) & mask
         # The upper half is the future: noted since ``now_ns``. A word may have become 0 meanwhile.
-        old = np.flatnonzero((ages >= threshold_ns) & (ages <= mask >> np.uint64(1)) & (words != 0))
+        known = (ages <= mask >> np.uint64(1)) & (words != 0)
+        old = np.flatnonzero(known & (ages >= threshold_ns))
+        oldest_ns = int(ages[known & (ages < threshold_ns)].max(initial=0))
+        # Intervals are not exact: what is not overdue by the end of the next one is not looked at there.
+        self.due_ns = now_ns - oldest_ns + threshold_ns + threshold_ns // 20
         found = zip(ages[old].tolist(), places[old].tolist(), words[old].tolist(), strict=True)
         return sorted(found, reverse=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _INFO = {
     b"Percpu": "percpu",
     b"Hugetlb": "hugetlb",
 }
+_INFO_LINES = re.compile(rb"^(%b): +(\d+) kB$" % b"|".join(_INFO), re.M)
 # These and MemFree add up to MemTotal, but for what nobody names. Stacks are vmalloc's; shared memory is Cached's.
 _NAMED = "free buffers cached swap_cached anon slab_reclaimable slab_unreclaimable page_tables vmalloc percpu hugetlb"
 # The column of each line of /proc/vmstat; allocstall is there once per zone. Source: vmstat_text in mm/vmstat.c.
@@ -118,16 +120,18 @@ class Source:
 
 def _row(values: dict[str, int]) -> np.ndarray:
     """Return one row with the columns that there are; no row if there are none."""
-    dtype = np.dtype([(name, "u8") for name in values])
+    dtype = _dtype(tuple(values))
     return np.array([tuple(values.values())], dtype) if values else np.zeros(0, dtype)
 
 
+# The same object every time: making one, and comparing it with another, takes longer than a read.
+@lru_cache
+def _dtype(columns: tuple[str, ...]) -> np.dtype:
+    return np.dtype([(name, "u8") for name in columns])
+
+
 def _info(content: bytes) -> dict[str, int]:
-    info = {}
-    for line in content.splitlines():
-        name, _, amount = line.partition(b":")
-        if column := _INFO.get(name):
-            info[column] = int(amount.split()[0]) * 1024
+    info = {_INFO[name]: int(amount) * 1024 for name, amount in _INFO_LINES.findall(content)}
     if "total" in info:
         info["unnamed"] = max(info["total"] - sum(info.get(name, 0) for name in _NAMED.split()), 0)
     return info
