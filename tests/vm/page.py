@@ -19,7 +19,8 @@ INTRODUCTION = (
     '`make lab LAB="softirq-lockup rcu-stall"` runs some of them. The machine that it runs on receives the alerts as '
     "another host would, over TCP with `foreshock fleet serve`, and the serial console. All times are by its one "
     "clock: when the alert was there, and when the panic's first line was. The emulated CPUs are some ten times slower "
-    "than real ones, and nothing is made up for that: the kernel's own timers are as on any machine."
+    "than real ones, and nothing is made up for that: the kernel's own timers are as on any machine. Each row is the "
+    "scenario's latest run."
 )
 GOALS = (
     "What is asked of a run: a precursor is alerted before its panic, by a rule that is meant for it, and the culprit "
@@ -64,7 +65,11 @@ def page(runs: Sequence[Run], facts: Iterable[tuple[str, str]]) -> str:
         "## The machine",
         table(("", ""), list(facts)).replace("---:", "---"),
     ]
-    return "\n\n".join(part if part.startswith(("|", "#", "<")) else textwrap.fill(part, 120) for part in parts) + "\n"
+    return "\n\n".join(part if part.startswith(("|", "#", "<")) else _fill(part) for part in parts) + "\n"
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(text, 120, break_on_hyphens=False)
 
 
 def _row(run: Run) -> tuple[str, ...]:

@@ -209,6 +209,8 @@ _ALL = (
         culprit="wait_for_reset_bit",
         settings=_SOFT_LOCKUP,
         bound_s=120,
+        why="The stuck CPU itself reports the next timeout, which feeds its watchdog through the serial driver: the "
+        "panic comes that much later than was said.",
     ),
     Scenario(
         name="nic-lost-interrupt",
