@@ -9,6 +9,8 @@ from typing import Any
 
 from tracer.analysis.names import task
 from tracer.analysis.rows import has, text
+from tracer.probe import Clock
+from tracer.probes.oncpu import PROBE as ONCPU
 from tracer.window import Window
 
 __all__ = ["Source"]
@@ -16,6 +18,9 @@ __all__ = ["Source"]
 
 #: A clock that is set every second for a quarter of an hour; what comes after is told by the last of these.
 _MOST_STEPS = 1024
+
+#: Samples a second on each CPU, where a header doesn't say.
+_SAMPLE_HZ = next(hook.hz for hook in ONCPU.hooks if isinstance(hook, Clock))
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Source:
     ``clock_offset_ns`` turns the node's CLOCK_MONOTONIC into wall-clock time (UTC), as it was at the start;
     ``learn_clock`` tells when it was set. ``filters`` say what was traced
     only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without. ``pid`` is
-    the process that recorded, 0 when unknown.
+    the process that recorded, 0 when unknown. ``sample_hz`` is how often a second each CPU's stack was sampled.
     """
 
     host: str = ""
@@ -37,6 +42,7 @@ class Source:
     pid: int = 0
     interval_ns: int = 0
     clock_offset_ns: float = float("nan")
+    sample_hz: float = _SAMPLE_HZ
     filters: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
@@ -60,6 +66,7 @@ class Source:
             pid=int(node.number("pid", 0)),
             interval_ns=max(0, int(node.number("interval_ns", 0))),
             clock_offset_ns=node.number("clock_offset_ns", _offset(_Map(node.get("clocks")))),
+            sample_hz=_clock_hz(node.get("probes")),
             filters=_pairs(node.get("filters")),
             refused=_pairs(node.get("refused")),
             missing=_pairs(node.get("missing")),
@@ -115,6 +122,15 @@ class _Map:
             return len(value)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63
         return value if usable else default  # type: ignore[return-value]
+
+
+def _clock_hz(probes: object) -> float:
+    """Return the rate at which ``oncpu`` was sampled, as the header's list of probes has it."""
+    for probe in probes if isinstance(probes, (list, tuple)) else ():
+        found = _Map(probe)
+        if found.text("name") == ONCPU.name and (hz := found.number("clock_hz", 0)) > 0:
+            return hz
+    return _SAMPLE_HZ
 
 
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tracer.analysis.events import Tally
 from tracer.analysis.rows import has, numbers, texts
 
-__all__ = ["Frame", "HeavyStack", "Stacks"]
+__all__ = ["Dictionary", "Frame", "HeavyStack", "Stacks"]
 
 # The recorder tells no more before it tells them again. Frames of stacks are 8 bytes each, names up to 260.
 MAX_STACKS = 1 << 16
@@ -19,8 +20,7 @@ MAX_FRAMES = 1 << 17
 Task = tuple[str, int, int]  # comm, pid, tid
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A function; ``kernel`` or of the process. Names as recorded: the report escapes them."""
 
     kernel: bool
@@ -43,26 +43,14 @@ class HeavyStack:
     frames: tuple[Frame, ...]
 
 
-class Stacks:
-    """The samples of one probe, in bounded memory. ``unkept`` counts dictionary entries that found no room."""
+class Dictionary:
+    """What the stacks and frames of one probe are, in bounded memory. ``unkept`` counts entries that found no room."""
 
     def __init__(self) -> None:
         self.unkept = 0
-        self._weights: Tally[tuple[Task, int]] = Tally()
         self._stacks: dict[int, np.ndarray] = {}
         self._stack_frames = 0
         self._frames: dict[int, Frame] = {}
-
-    @property
-    def total(self) -> int:
-        """The weight of all samples."""
-        return self._weights.total
-
-    def add(self, samples: np.ndarray) -> None:
-        """Add a window's ``samples``."""
-        columns = (numbers(samples, name).tolist() for name in ("pid", "tid", "stack", "weight"))
-        for pid, tid, stack, weight, comm in zip(*columns, texts(samples, "comm"), strict=True):
-            self._weights.add(((comm, int(pid), int(tid)), int(stack)), int(weight))
 
     def learn(self, rows: np.ndarray) -> None:
         """Take in a window's ``stacks`` or ``frames``, told once before or with the first sample of them."""
@@ -71,13 +59,8 @@ class Stacks:
         elif has(rows, "symbol"):
             self._learn_frames(rows)
 
-    def heaviest(self, most: int) -> list[HeavyStack]:
-        """Return the ``most`` heaviest stacks by task, the heaviest first."""
-        total = self.total
-        ranked = list(self._weights.items())[:most] if total else []
-        return [HeavyStack(*task, weight, weight / total, self._named(stack)) for (task, stack), weight in ranked]
-
-    def _named(self, stack: int) -> tuple[Frame, ...]:
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return a stack's frames, the outermost first; none when it was not taken or not told."""
         unknown = Frame(False, "", "?")
         return tuple(self._frames.get(frame, unknown) for frame in reversed(self._stacks.get(stack, _NONE).tolist()))
 
@@ -100,6 +83,31 @@ class Stacks:
                 self.unkept += 1
                 continue
             self._frames[frame] = Frame(kind == "k", module, symbol)
+
+
+class Stacks(Dictionary):
+    """The samples of one probe and the dictionary of their stacks, in bounded memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._weights: Tally[tuple[Task, int]] = Tally()
+
+    @property
+    def total(self) -> int:
+        """The weight of all samples."""
+        return self._weights.total
+
+    def add(self, samples: np.ndarray) -> None:
+        """Add a window's ``samples``."""
+        columns = (numbers(samples, name).tolist() for name in ("pid", "tid", "stack", "weight"))
+        for pid, tid, stack, weight, comm in zip(*columns, texts(samples, "comm"), strict=True):
+            self._weights.add(((comm, int(pid), int(tid)), int(stack)), int(weight))
+
+    def heaviest(self, most: int) -> list[HeavyStack]:
+        """Return the ``most`` heaviest stacks by task, the heaviest first."""
+        total = self.total
+        ranked = list(self._weights.items())[:most] if total else []
+        return [HeavyStack(*task, weight, weight / total, self.frames(stack)) for (task, stack), weight in ranked]
 
 
 _NONE = np.zeros(0, np.uint64)

@@ -11,7 +11,7 @@ from tracer.kernel import cpus
 from tracer.kernel.clock import offset_ns
 from tracer.kernel.fingerprint import read_fingerprint
 from tracer.kernel.session import Session
-from tracer.probe import Probe
+from tracer.probe import Clock, Probe
 
 __all__ = ["describe", "recording_header"]
 
@@ -49,6 +49,7 @@ def describe(probes: Sequence[Probe]) -> list[dict[str, Any]]:
             "summary": probe.summary,
             "tier": probe.tier,
             "settings": dict(probe.settings),
+            **_clock(probe),
             "tables": [
                 {
                     "name": table.name,
@@ -60,3 +61,8 @@ def describe(probes: Sequence[Probe]) -> list[dict[str, Any]]:
         }
         for probe in probes
     ]
+
+
+def _clock(probe: Probe) -> dict[str, int]:
+    """Return how often a second a probe samples, if it does."""
+    return next(({"clock_hz": hook.hz} for hook in probe.hooks if isinstance(hook, Clock)), {})

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from tracer.errors import UsageError
 
-__all__ = ["DURATION", "INTERVAL", "SIZE", "TRACING", "refuse", "tracing_options"]
+__all__ = ["DURATION", "INTERVAL", "OFFSET", "SIZE", "TRACING", "refuse", "tracing_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -53,6 +53,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic befor
 
 
 DURATION = _Duration(10 * _UNITS["ms"])  # attaching takes longer than less
+OFFSET = _Duration(0)  # a moment of a recording, from its start
 #: Collecting takes a few milliseconds: shorter windows would show foreshock itself. The kernel side hands idle rows of
 #: interrupts and NAPIs on after 69 s (HARDIRQ_IDLE_NS, NAPI_IDLE_NS): longer ones would mix two of them in one row.
 INTERVAL = _Duration(

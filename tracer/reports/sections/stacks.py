@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame, HeavyStack
@@ -74,6 +75,7 @@ def folded(frames: Sequence[Frame], width: int = 0) -> str:
     return ";".join((names[0], "…", *inner)) if inner else clip(f"…;{names[-1]}", width)
 
 
+@lru_cache(maxsize=1 << 16)
 def _name(frame: Frame) -> str:
     # ; ends a function's name in a folded stack.
     name = printable(frame.symbol or frame.module or "?").replace(";", ":")

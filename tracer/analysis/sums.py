@@ -1,0 +1,89 @@
+"""Sums per key for very many rows, where a dict would take seconds: merged by sorting them by a hash, now and then."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.analysis.rows import has
+
+__all__ = ["MOST_KEYS", "Sums"]
+
+#: 64 bytes a row: 64 MB while they are merged.
+_AT_ONCE = 1 << 18
+MOST_KEYS = 1 << 19
+
+
+class Sums:
+    """Adds up the columns ``sums`` of rows with equal ``keys`` (a dtype: integers, names of 8, 16, … bytes).
+
+    Names that are longer are cut.
+    Beyond ``most`` keys those of the least first sum go into ``other``, by column, so that totals stay true.
+    """
+
+    def __init__(self, keys: np.dtype, sums: tuple[str, ...], most: int = MOST_KEYS) -> None:
+        self.other = dict.fromkeys(sums, 0)
+        self._keys = keys.names or ()
+        self._sums = sums
+        self._dtype = np.dtype([*((name, keys[name]) for name in self._keys), *((name, "u8") for name in sums)])
+        self._most = most
+        self._merged = np.zeros(0, self._dtype)
+        self._pending: list[np.ndarray] = []
+        self._waiting = 0
+
+    def add(self, rows: np.ndarray, **more: object) -> None:
+        """Add rows; a column that they lack is taken from ``more``, else 0 or empty."""
+        if not rows.shape[0]:
+            return
+        taken = np.zeros(rows.shape[0], self._dtype)
+        for name in self._dtype.names or ():
+            if name in more:
+                taken[name] = more[name]
+            elif has(rows, name):
+                taken[name] = rows[name]
+        self._pending.append(taken)
+        self._waiting += len(taken)
+        if self._waiting >= _AT_ONCE:
+            self._merge()
+
+    def rows(self) -> np.ndarray:
+        """Return one row per key (two, should the hashes of two keys ever be the same), in no order."""
+        self._merge()
+        return self._merged
+
+    def _merge(self) -> None:
+        if not self._pending:
+            return
+        rows = np.concatenate([self._merged, *self._pending])
+        self._pending, self._waiting = [], 0
+        rows = rows[np.argsort(_hashed([rows[name] for name in self._keys]))]
+        first = np.ones(len(rows), bool)
+        first[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in self._keys])
+        starts = np.flatnonzero(first)
+        merged = rows[starts]
+        for name in self._sums:
+            merged[name] = np.add.reduceat(rows[name], starts)
+        self._merged = self._heaviest(merged)
+
+    def _heaviest(self, rows: np.ndarray) -> np.ndarray:
+        if len(rows) <= self._most:
+            return rows
+        order = np.argsort(rows[self._sums[0]], kind="stable")
+        for name in self._sums:
+            self.other[name] += int(rows[name][order[: -self._most]].sum())
+        return rows[np.sort(order[-self._most :])]
+
+
+def _hashed(columns: list[np.ndarray]) -> np.ndarray:
+    """Return a hash per row, shape ``(n,)``; names are taken eight bytes at a time."""
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        for values in _words(column):
+            hashes = (hashes ^ values) * np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
+            hashes ^= hashes >> np.uint64(29)
+    return hashes
+
+
+def _words(column: np.ndarray) -> list[np.ndarray]:
+    if column.dtype.kind != "S":
+        return [column.astype(np.uint64)]
+    return [*np.ascontiguousarray(column).view(np.uint64).reshape(len(column), -1).T]

@@ -1,0 +1,189 @@
+"""Write a recording for other viewers: flame graphs, profilers, spreadsheets.
+
+Stacks as folded, speedscope or pprof, every table as JSON or CSV; without root, in bounded memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from tracer.commands._range import RANGE, TimeRange
+from tracer.commands._selecting import Intervals, checked_series, cpu_set, near
+from tracer.errors import RecordingError, UsageError
+
+if TYPE_CHECKING:
+    from tracer.analysis.source import Source
+    from tracer.recording import RecordingReader
+
+GROUP = "Investigate"
+ORDER = 6
+
+_FORMATS = ("folded", "speedscope", "pprof", "json", "csv")
+_MOST_FILES = 256  # a recording may name any number of tables
+
+
+class _Format(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in _FORMATS:
+            suggestion = near(str(value), _FORMATS)
+            self.fail(f"{value!r} is no format{suggestion}: choose from {', '.join(_FORMATS)}", param, ctx)
+        return str(value)
+
+
+@click.command()
+@click.argument("file", metavar="FILE.fsk")
+@click.option(
+    "--format", "form", type=_Format(), required=True, metavar=f"[{'|'.join(_FORMATS)}]", help="What to write."
+)
+@click.option("-o", "--output", "path", metavar="OUT",
+              help="Where to; default: standard output. Of csv with several tables, a new folder.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--range", "time", type=RANGE, metavar="A..B",
+              help="Only the intervals from A to B: 10s..20s from the start, or 02:11:05..02:11:20 UTC.")  # fmt: skip
+@click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads.")
+@click.option("--cpu", "cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8.")
+@click.option("--series", metavar="A,B", help="Only these probes or tables, for example offcpu or softirq.delay.")
+@click.pass_context
+def export(
+    ctx: click.Context,
+    file: str,
+    form: str,
+    path: str | None,
+    overwrite: bool,
+    time: TimeRange | None,
+    pid: int | None,
+    cpus: str | None,
+    series: str | None,
+) -> None:
+    """Write a recording for other viewers: flame graphs, profilers, spreadsheets.
+
+    Stacks (folded, speedscope, pprof) come from the deep probes: record with --deep. Times are in nanoseconds. "-" is
+    standard input. docs/reports.md describes each format.
+
+    \b
+    foreshock export node17.fsk --format folded | flamegraph.pl --countname ns > node17.svg
+    foreshock export node17.fsk --format speedscope --range 40s..45s -o bad.speedscope.json
+    foreshock export node17.fsk --format csv --series softirq.delay > delays.csv
+    """
+    from tracer.analysis.source import Source
+    from tracer.commands._output import output, refuse_existing
+    from tracer.recording import RecordingReader
+    from tracer.reports.export.selection import Selection
+
+    with RecordingReader(file) as reader:
+        names = checked_series(series, reader.header)
+        selection = Selection(pid=pid, cpus=cpu_set(cpus), series=names)
+        source = Source.from_header(reader.header)
+        parts = Intervals(reader, source, time, selection)
+        if form == "csv" and not _is_table(names):
+            if path is None or path == "-":
+                hint = "-o FOLDER writes a file per table; --series softirq.delay writes one table"
+                raise UsageError("csv has several tables, and needs a folder.", hint=hint)
+            _write_folder(path, parts, source)
+        else:
+            if path not in (None, "-"):
+                refuse_existing(path or "", overwrite)
+            elif form == "pprof" and sys.stdout.isatty():
+                raise UsageError("pprof is not for a terminal.", hint="-o profile.pb.gz")
+            pieces = _pieces(form, parts, source, reader, file)
+            first = next(pieces)  # what is wrong with the recording is found out before there is a file
+            with output(path, overwrite=overwrite) as stream:
+                stream.write(first)
+                stream.writelines(pieces)
+        if reader.warning:
+            _say(f"warning: {reader.warning}")
+        ctx.exit(RecordingError.exit_code if reader.damage else 0)
+
+
+def _pieces(form: str, parts: Intervals, source: Source, reader: RecordingReader, file: str) -> Iterator[bytes]:
+    if form == "json":
+        from tracer.reports.export.tables import json_document
+
+        return json_document(reader.header, parts, parts.selection, set())
+    if form == "csv":
+        from tracer.reports.export.tables import CsvTables
+
+        tables = CsvTables(source, parts.selection)
+        return _some((text for windows in parts for _, text in tables.lines(windows)), "rows of that table")
+    return _stacks(form, parts, source, file)
+
+
+def _stacks(form: str, parts: Intervals, source: Source, file: str) -> Iterator[bytes]:
+    from tracer.reports.export.folded import folded
+    from tracer.reports.export.pprof import pprof
+    from tracer.reports.export.speedscope import speedscope
+    from tracer.reports.export.stacks import StackWeights
+
+    weights = StackWeights(source, parts.selection)
+    recorded = False
+    for windows in parts:
+        weights.add_interval(windows)
+        recorded = recorded or any(window.probe in ("oncpu", "offcpu") for window in windows)
+    if not recorded:
+        raise UsageError(f"{file} holds no stacks.", hint="they are recorded with: foreshock record --deep")
+    if not weights.present():
+        raise UsageError(
+            f"{file} holds no stacks of that part.", hint="choose another --range, --pid, --cpu or --series"
+        )
+    if weights.unkept:
+        _say(f"warning: {weights.unkept} stacks or functions are without names: too many to keep.")
+    title = f"{os.path.basename(file)} of {source.host or 'unknown host'}"
+    if form == "folded":
+        return folded(weights)
+    return speedscope(weights, title) if form == "speedscope" else pprof(weights, source, f"foreshock: {title}")
+
+
+def _write_folder(path: str, parts: Intervals, source: Source) -> None:
+    """Write a file per table into a new folder."""
+    from tracer.commands._output import new_folder
+    from tracer.reports.export.tables import CsvTables
+
+    tables = CsvTables(source, parts.selection)
+    with new_folder(path) as folder:
+        files: dict[str, IO[bytes]] = {}
+        left_out = set()
+        try:
+            for windows in parts:
+                for name, text in tables.lines(windows):
+                    if name not in files and (len(files) >= _MOST_FILES or not _is_file_name(name)):
+                        left_out.add(name)
+                        continue
+                    if name not in files:
+                        files[name] = open(os.path.join(folder, f"{name}.csv"), "wb")  # noqa: SIM115
+                    files[name].write(text)
+        finally:
+            for file in files.values():
+                file.close()
+    if left_out:
+        _say(f"warning: {len(left_out)} tables left out: too many, or their names are no file names.")
+
+
+def _is_file_name(name: str) -> bool:
+    return name.isascii() and name.replace(".", "").replace("_", "").replace("-", "").isalnum() and len(name) < 200
+
+
+def _some(pieces: Iterable[bytes], what: str) -> Iterator[bytes]:
+    """Yield the pieces. Raises UsageError when there is none."""
+    none = True
+    for piece in pieces:
+        none = False
+        yield piece
+    if none:
+        raise UsageError(f"the recording holds no {what} in that part.", hint="choose another --range, --pid or --cpu")
+
+
+def _is_table(names: frozenset[str]) -> bool:
+    return len(names) == 1 and "." in next(iter(names))
+
+
+def _say(text: str) -> None:
+    from tracer.escape import printable
+
+    click.echo(f"foreshock: {printable(text)}", err=True)

@@ -1,0 +1,97 @@
+"""pprof's profile, gzip'd: https://github.com/google/pprof/blob/main/proto/profile.proto."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from tracer.analysis.source import Source
+from tracer.analysis.stacks import Frame
+from tracer.escape import printable
+from tracer.reports.export.protobuf import integer, message, packed, text
+from tracer.reports.export.stacks import StackWeights, WeightedStack
+
+__all__ = ["pprof"]
+
+# Fields of Profile.
+_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
+_TIME_NS, _DURATION_NS, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_TYPE = 9, 10, 11, 12, 13, 14
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def pprof(weights: StackWeights, source: Source, comment: str) -> Iterator[bytes]:
+    """Yield the profile in pieces: per kind a count and a time in ns, and labels pid, tid, comm."""
+    packer = zlib.compressobj(wbits=_GZIP)
+    for piece in _Profile(weights, source).pieces(comment):
+        yield packer.compress(piece)
+    yield packer.flush()
+
+
+class _Profile:
+    def __init__(self, weights: StackWeights, source: Source) -> None:
+        self._weights, self._source = weights, source
+        self._kinds = weights.present()
+        self._strings = {"": 0}
+        self._locations: dict[Frame, int] = {}
+        self._mappings: dict[str, int] = {}
+        self._new: list[bytes] = []  # functions, locations and mappings that the next samples refer to
+
+    def pieces(self, comment: str) -> Iterator[bytes]:
+        for kind in self._kinds:
+            yield message(_SAMPLE_TYPE, self._type(kind.counted, "count"))
+            yield message(_SAMPLE_TYPE, self._type(kind.time, "nanoseconds"))
+        for place, kind in enumerate(self._kinds):
+            for one in self._weights.stacks(kind):
+                sample = self._sample(one, place)
+                yield from self._new
+                self._new.clear()
+                yield message(_SAMPLE, sample)
+        yield from self._facts(comment)
+        for string in self._strings:
+            yield text(_STRING, string)
+
+    def _facts(self, comment: str) -> Iterator[bytes]:
+        weights = self._weights
+        start_ns = self._source.unix_ns(weights.start_ns)
+        if start_ns == start_ns:
+            yield integer(_TIME_NS, int(start_ns))
+        yield integer(_DURATION_NS, weights.end_ns - weights.start_ns)
+        if any(kind.probe == "oncpu" for kind in self._kinds):
+            yield message(_PERIOD_TYPE, self._type("cpu", "nanoseconds"))
+            yield integer(_PERIOD, round(1e9 / self._source.sample_hz))
+        yield integer(_COMMENT, self._string(comment))
+        yield integer(_DEFAULT_TYPE, self._string(self._kinds[0].time))
+
+    def _type(self, what: str, unit: str) -> bytes:
+        return integer(1, self._string(what)) + integer(2, self._string(unit))
+
+    def _sample(self, one: WeightedStack, place: int) -> bytes:
+        values = [0] * (2 * len(self._kinds))
+        values[2 * place : 2 * place + 2] = one.count, one.ns
+        stack = packed(1, (self._location(frame) for frame in reversed(one.frames)))
+        labels = [integer(1, self._string("comm")) + integer(2, self._string(one.comm))]
+        for name, number in (("pid", one.pid), ("tid", one.tid)):
+            labels.append(integer(1, self._string(name)) + integer(3, number))
+        return stack + packed(2, values) + b"".join(message(3, label) for label in labels)
+
+    def _location(self, frame: Frame) -> int:
+        """Return a frame's location: one per function, since recordings know no addresses."""
+        if frame not in self._locations:
+            number = self._locations[frame] = len(self._locations) + 1
+            module = printable(frame.module) or ("[kernel]" if frame.kernel else "")
+            name = self._string(frame.symbol or module or "?")
+            function = integer(1, number) + integer(2, name) + integer(3, name) + integer(4, self._string(module))
+            mapping = integer(2, self._mapping(module)) if module else b""
+            self._new.append(message(_FUNCTION, function))
+            self._new.append(message(_LOCATION, integer(1, number) + mapping + message(4, integer(1, number))))
+        return self._locations[frame]
+
+    def _mapping(self, module: str) -> int:
+        if module not in self._mappings:
+            number = self._mappings[module] = len(self._mappings) + 1
+            has_functions = integer(7, 1)
+            self._new.append(message(_MAPPING, integer(1, number) + integer(5, self._string(module)) + has_functions))
+        return self._mappings[module]
+
+    def _string(self, value: str) -> int:
+        return self._strings.setdefault(printable(value), len(self._strings))

@@ -1,0 +1,54 @@
+"""Which part of a recording is meant: a time, a process, CPUs, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.analysis.rows import has
+from tracer.analysis.shapes import STACKS
+from tracer.window import Window
+
+__all__ = ["Selection"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is exported; everything unless said otherwise.
+
+    ``start_ns`` and ``end_ns`` are of the node's monotonic clock: intervals that overlap are taken whole. ``pid`` is a
+    process, ``cpus`` are numbers, ``series`` names of probes or of ``probe.table``.
+    """
+
+    start_ns: float = float("-inf")
+    end_ns: float = float("inf")
+    pid: int | None = None
+    cpus: Collection[int] = ()
+    series: Collection[str] = ()
+
+    def rows(self, window: Window) -> np.ndarray | None:
+        """Return the rows that are meant; None when the table knows nothing of it.
+
+        What stacks and frames are is told once: it is taken from any time, and from every task.
+        """
+        if self.series and not {window.probe, f"{window.probe}.{window.table}"} & set(self.series):
+            return None
+        if (window.probe, window.table) in STACKS:
+            return window.rows
+        if window.end_ns <= self.start_ns or window.start_ns >= self.end_ns:
+            return None
+        return self._of_cpus(self._of_process(window.rows))
+
+    def _of_process(self, rows: np.ndarray) -> np.ndarray | None:
+        if self.pid is None:
+            return rows
+        # Where there are both, pid is the thread's.
+        column = next((name for name in ("tgid", "pid") if has(rows, name)), None)
+        return None if column is None else rows[rows[column] == self.pid]
+
+    def _of_cpus(self, rows: np.ndarray | None) -> np.ndarray | None:
+        if rows is None or not self.cpus:
+            return rows
+        return rows[np.isin(rows["cpu"], list(self.cpus))] if has(rows, "cpu") else None
