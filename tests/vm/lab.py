@@ -87,6 +87,7 @@ cd {CHECKOUT}
 agent=$!
 until grep -q ^state /run/agent.log || ! kill -0 $agent; do sleep 0.2; done
 sed 's/^/agent: /' /run/agent.log
+kill -0 $agent || exit
 sleep {_SETTLE_S}
 echo lab: fault $(date +%s.%N)
 ( {scenario.commands} ) &
