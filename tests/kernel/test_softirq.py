@@ -82,6 +82,7 @@ def test_softirqs_held_up_are_late_and_the_holder_is_named(attach):
     if longest["pid"] != holder.tid:
         pytest.fail(f"{longest['comm']} held the softirq up, not {holder.tid}: {longest}")
     assert longest["holder_ns"] > 0.5 * longest["duration_ns"]
+    assert longest["holder_prio"] == 99 - holder.PRIORITY
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -151,6 +152,7 @@ class SoftirqsHeld:
     bottom halves off.
     """
 
+    PRIORITY = 1  # real-time
     _CALLS, _TURNS = 20, 45_000  # just below the verifier's million instructions
 
     def __init__(self, cpu: int) -> None:
@@ -162,7 +164,7 @@ class SoftirqsHeld:
 
     def __enter__(self) -> SoftirqsHeld:
         self._thread.start()
-        self._running.wait()
+        assert self._running.wait(10)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -173,7 +175,8 @@ class SoftirqsHeld:
     def _run(self) -> None:
         os.sched_setaffinity(0, {self._cpu})
         # Else it would share the CPU on a busy machine, and softirqs run whenever it does not.
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.PRIORITY))
+        time.sleep(0.001)  # a task is known by the priority that it was switched in with
         self.tid = threading.get_native_id()
         while not self._stop.is_set():
             self._running.set()

@@ -7,7 +7,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from unit.synthetic import MS, NET_RX, NET_TX, SECOND, WORST_WAIT, Node, crowd_interval, filled, histogram, hog_interval
+from unit.synthetic import (
+    MS,
+    NET_RX,
+    NET_TX,
+    SECOND,
+    WORST_SOFTIRQ,
+    WORST_WAIT,
+    Node,
+    crowd_interval,
+    filled,
+    histogram,
+    hog_interval,
+)
 from unit.synthetic import events as rows_of
 
 from tracer.analysis.finding import Finding, Severity
@@ -511,6 +523,19 @@ def test_a_late_softirq_names_vector_source_and_holder():
     finding = only(run(hog_interval), "softirq.delay")
     assert finding.what.startswith("CPU 1: NET_RX softirqs started late")
     assert "Polled on CPU 1: eth0 (NAPI 8194) 100 %." in finding.who and "hog[1234]" in finding.who
+
+
+@pytest.mark.parametrize(("prio", "said"), [(49, "real-time, priority 50"), (120, "")])
+def test_a_real_time_task_that_held_a_softirq_up_is_called_one(prio, said):
+    node, dtype = Node(), np.dtype([*WORST_SOFTIRQ.descr, ("holder_prio", "i4")])
+    row = {"kind": 1, "duration_ns": 40 * MS, "cpu": 1, "vector": NET_RX, "pid": 60, "comm": b"other"}
+    rows = rows_of(dtype, row | {"holder_ns": 40 * MS, "holder_prio": prio})
+    late = node.interval(late={(1, NET_RX): [40 * MS]})
+    windows = [one for one in late if (one.probe, one.table) != ("softirq", "worst")]
+    verdict = judged([*windows, Window("softirq", "worst", windows[0].start_ns, node.now, rows)])
+    finding = only(verdict, "softirq.delay")
+    assert f"other[60] ({said}) held" in finding.who if said else "other[60] held" in finding.who
+    assert finding.values["holder_scheduling"] == said and ("chrt" in finding.next) == bool(said)
 
 
 def test_a_softirq_late_on_an_idle_cpu_was_not_throttled():

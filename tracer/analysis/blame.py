@@ -24,7 +24,7 @@ IDLE_SHARE = 0.3
 MAX_CPUS = 8192
 MAX_VECTORS = 4 * MAX_CPUS
 MAX_SPECIAL = 256
-PRIO_UNKNOWN = 255  # runqueue.worst's holder_prio where it is not known
+PRIO_UNKNOWN = 255  # holder_prio where it is not known
 SOFTIRQ_DELAY = 1  # softirq.worst's kind of a late start; 2 is a long run
 
 
@@ -61,6 +61,12 @@ class Held:
     waited_on: Tally[int] = field(default_factory=lambda: Tally(keep=1024))
     special: dict[int, str] = field(default_factory=dict)
     longest_on: int | None = None
+
+    def add_holder(self, holder: Holder, ns: int, prio: int) -> None:
+        """Add the longest holder of one wait, with its kernel priority."""
+        if (special := scheduling(prio)) and len(self.special) < MAX_SPECIAL:
+            self.special[holder.pid] = special
+        self.holders.add(holder, ns)
 
     def share(self, ns: int) -> float:
         """Return ``ns`` as a share of all the time waited."""
@@ -132,8 +138,11 @@ class Blame:
         columns = ("cpu", "vector", "duration_ns", "softirq_ns", "hardirq_ns", "pid")
         names = zip(texts(late, "comm"), texts(late, "cgroup"), strict=True)
         own = numbers(late, "holder_ns") if has(late, "holder_ns") else numbers(late, "duration_ns")
-        values = zip(*(numbers(late, column) for column in columns), own, strict=True)
-        for (cpu, vector, duration, softirq, hardirq, pid, ran), (comm, cgroup) in zip(values, names, strict=True):
+        prios = numbers(late, "holder_prio", PRIO_UNKNOWN)
+        values = zip(*(numbers(late, column) for column in columns), own, prios, strict=True)
+        for (cpu, vector, duration, softirq, hardirq, pid, ran, prio), (comm, cgroup) in zip(
+            values, names, strict=True
+        ):
             key = (int(cpu), int(vector))
             if key not in self.vectors and len(self.vectors) >= MAX_VECTORS:
                 continue
@@ -150,7 +159,9 @@ class Blame:
                 # The task with the most time, which need not be all of it.
                 holder_ns = min(int(ran), task_ns)
                 held.holder_ns += holder_ns
-                held.holders.add(Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid))), holder_ns)
+                held.add_holder(
+                    Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid))), holder_ns, int(prio)
+                )
             else:
                 held.idle_ns += task_ns
 
@@ -180,9 +191,7 @@ class Blame:
             held.waited_on.add(waited[place], one["wait_ns"])
             if one["holder_ns"]:
                 own = self._source.is_own(comm, int(pid), int(tgid))
-                if (special := scheduling(int(prios[place]))) and len(held.special) < MAX_SPECIAL:
-                    held.special[int(pid)] = special
-                held.holders.add(Holder(comm, int(pid), cgroup, own), one["holder_ns"])
+                held.add_holder(Holder(comm, int(pid), cgroup, own), one["holder_ns"], int(prios[place]))
                 # Two tasks without a known cgroup, or both in the root, say nothing about who shares with whom.
                 if cgroup == victim[1] and cgroup not in ("", "/"):
                     held.own_cgroup_ns += one["holder_ns"]

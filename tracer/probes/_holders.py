@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["CGROUP", "Holders", "fitted", "holders"]
+from tracer.probe import Column
+
+__all__ = ["CGROUP", "HOLDER_PRIO", "Holders", "fitted", "holders"]
 
 #: Column of a cgroup's path. A pod's is about 180 bytes long, and what tells it from its siblings comes last.
 CGROUP = "S192"
+HOLDER_PRIO = Column("holder_prio", "", "the holder's priority: below 0 deadline, to 99 real-time, to 139 ordinary")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracer.probe import Column, Events, Loss, Map, Member, Probe, Table, Tracepoint
-from tracer.probes._holders import CGROUP, fitted, holders
+from tracer.probes._holders import CGROUP, HOLDER_PRIO, fitted, holders
 
 _WORST = np.dtype(
     [
@@ -122,7 +122,7 @@ PROBE = Probe(
                 Column("wait_ns", "ns", "length of the wait"),
                 Column("cpu", "", "CPU the task ran on in the end"),
                 Column("waited_cpu", "", "CPU it was queued on"),
-                Column("holder_prio", "", "the holder's priority: below 0 deadline, to 99 real-time, to 139 ordinary"),
+                HOLDER_PRIO,
                 Column("holder_ns", "ns", "of the wait, time the holder itself ran"),
                 Column("holders", "tasks", "distinct tasks that ran meanwhile"),
                 Column("covered_ns", "ns", "part of the wait that the CPU's log reaches back to"),

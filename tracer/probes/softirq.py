@@ -13,7 +13,7 @@ import numpy as np
 
 from tracer.layouts import constants
 from tracer.probe import Column, Events, Loss, Map, Probe, Table, Tracepoint
-from tracer.probes._holders import CGROUP, fitted, holders
+from tracer.probes._holders import CGROUP, HOLDER_PRIO, fitted, holders
 
 _DELAY = constants("softirq")["SOFTIRQ_WORST_DELAY"]
 
@@ -27,6 +27,7 @@ _WORST = np.dtype(
         ("pid", "u4"),
         ("comm", "S16"),
         ("cgroup", CGROUP),
+        ("holder_prio", "i4"),
         ("holder_ns", "u8"),
         ("softirq_ns", "u8"),
         ("hardirq_ns", "u8"),
@@ -45,7 +46,7 @@ def _decode(events: np.ndarray, names: Any) -> np.ndarray:
             row[name] = event[name]
         row["pid"], row["comm"] = found.pid, found.comm
         row["cgroup"] = fitted(names.cgroup_of(found.pid)) if found.pid else b""
-        row["holder_ns"] = found.holder_ns
+        row["holder_prio"], row["holder_ns"] = found.prio, found.holder_ns
     return rows
 
 
@@ -88,6 +89,7 @@ PROBE = Probe(
             columns=(
                 Column("kind", "", "1 delay, 2 run"),
                 Column("duration_ns", "ns", "length of the delay or the run"),
+                HOLDER_PRIO,
                 Column("softirq_ns", "ns", "of a delay: spent in other softirqs"),
                 Column("hardirq_ns", "ns", "spent in hard interrupts"),
             ),
