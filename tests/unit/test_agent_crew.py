@@ -69,8 +69,8 @@ def _heard(crew: Crew, alerts: int) -> tuple[list[Any], list[str]]:
     return found
 
 
-def _watch(crew: Crew, seconds: float = 0.0, *, online: frozenset[int] = ONLINE, calm: bool = True) -> list[str]:
-    return crew.watch(time.monotonic_ns() + int(seconds * SECOND), online, calm=calm)
+def _watch(crew: Crew, seconds: float = 0.0, *, online: frozenset[int] = ONLINE) -> list[str]:
+    return crew.watch(time.monotonic_ns() + int(seconds * SECOND), online)
 
 
 def test_all_are_heard(crew):
@@ -121,21 +121,6 @@ def test_one_whose_cpu_goes_offline_moves(crew):
     crew.posts[1].forked_ns -= 10 * SECOND
     notes = _watch(crew, online=frozenset({0, 2}))
     assert notes[0] == "sentinel 1: CPU 1 went offline"
-
-
-def test_all_are_relieved_one_after_the_other(crew):
-    _heard(crew, 2)
-    before = [post.pid for post in crew.posts]
-    crew.renew()
-    _watch(crew, calm=False)
-    assert [post.pid for post in crew.posts] == before, "not while something goes on"
-    _watch(crew)
-    assert crew.posts[0].pid != before[0] and crew.posts[1].pid == before[1]
-    _watch(crew)
-    _heard(crew, 1)
-    _watch(crew)
-    assert crew.posts[1].pid != before[1]
-    assert not any(post.stale for post in crew.posts)
 
 
 def test_signals_are_held_back_until_a_sentinel_ignores_them(monkeypatch, board):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from unit.agent_samples import SECOND, FakeSink, an_alert
 
-from tracer.agent import orders, startup, symbols
+from tracer.agent import orders, startup
 from tracer.agent.crew import Post
 from tracer.agent.lookout import HISTORY_NS, Lookout, settings_now
 from tracer.agent.orders import Orders
@@ -231,59 +231,3 @@ def test_fakes_are_direct_sinks():
 
 def test_the_kernels_settings_are_there_before_the_first_interval():
     assert int(settings_now()["kernel.panic"]) >= -1
-
-
-def test_code_that_comes_and_goes_has_a_name_only_from_a_table_read_since_it_was_seen(monkeypatch):
-    tables = [
-        {0x100: (b"[bpf]", b"bpf_prog_1_old"), 0x200: (symbols.KERNEL, b"schedule"), 0x300: (b"[nfs]", b"nfs_wait")}
-    ]
-
-    class Table:
-        hidden = False
-
-        def __init__(self):
-            self.known = tables[-1]
-
-        def resolve(self, addresses):
-            return [self.known[int(address)] for address in addresses]
-
-        def has_end(self, module):
-            return module == b"[nfs]"
-
-    monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", Table)
-    monkeypatch.setattr(symbols, "_listing", lambda: "nfs 16384 0 - Live 0xffffffffc0000000\n")
-    found = symbols.Symbols()
-    # Loaded since: the table has its neighbour.
-    tables.append({**tables[0], 0x100: (b"[bpf]", b"bpf_prog_2_new")})
-    assert found.symbol(0x100) == ("0x100", "")
-    assert found.symbol(0x200) == ("schedule", "") and found.symbol(0x300) == ("nfs_wait", "nfs")
-    found.refresh()
-    assert found.symbol(0x100) == ("bpf_prog_2_new", "bpf")
-
-
-def test_symbols_are_read_again_when_a_module_came_and_not_for_a_name_alone(monkeypatch):
-    reads = []
-    modules = ["bad 16384 0 - Live 0xffffffffc0000000\n"]
-
-    class Table:
-        hidden = False
-
-        def resolve(self, addresses):
-            reads.append("resolve")
-            return [(b"bad", b"spin") if len(modules) > 1 else symbols.UNKNOWN]
-
-        def has_end(self, module):
-            return True
-
-    monkeypatch.setattr(symbols.Kallsyms, "of_running_kernel", lambda: reads.append("read") or Table())
-    monkeypatch.setattr(symbols, "_listing", lambda: "".join(modules))
-    found = symbols.Symbols()
-    assert found.symbol(0xFFFFFFFFC0000010) == ("0xffffffffc0000010", "")
-    assert not found.refresh() and reads.count("read") == 2, "the name was missing"
-    found.symbol(1)
-    assert not found.refresh() and reads.count("read") == 2, "not again within a minute"
-    modules[0] = modules[0].replace(" 0 ", " 5 ")  # in use
-    assert not found.refresh()
-    modules.append("spin 16384 0 - Live 0xffffffffc0100000\n")
-    assert found.refresh() and reads.count("read") == 3
-    assert found.symbol(0xFFFFFFFFC0100010) == ("spin", "bad")

@@ -65,6 +65,18 @@ def test_code_of_a_module_loaded_later_is_not_the_one_before_it():
     assert resolve(symbols, 0xFFFFFFFFC0000FFF, 0xFFFFFFFFC0001000) == [(b"[some_module]", b"of_module"), UNKNOWN]
 
 
+def test_packed_they_are_the_same():
+    symbols = Kallsyms(KALLSYMS, b"some_module 4096 0 - Live 0xffffffffc0000000\n")
+    packed = symbols.packed()
+    again = Kallsyms.of_packed(memoryview(packed))
+    places = range(0xFFFFFFFF80FFFFFF, 0xFFFFFFFF81002000, 16)
+    assert resolve(again, *places) == resolve(symbols, *places)
+    assert resolve(again, 0xFFFFFFFFC0000FFF, 0xFFFFFFFFC0001000) == [(b"[some_module]", b"of_module"), UNKNOWN]
+    assert again.has_end(b"[some_module]") and not again.has_end(b"[bpf]")
+    assert again.packed() == packed and not again.hidden
+    assert Kallsyms.of_packed(memoryview(Kallsyms(b"").packed())).hidden
+
+
 def test_a_modules_initialisation_is_its_own():
     symbols = Kallsyms(KALLSYMS, b"some_module 4096 0 - Coming 0xffffffffb0000000\n")
     assert resolve(symbols, 0xFFFFFFFFC0000010) == [(b"[some_module]", b"of_module")]

@@ -158,6 +158,8 @@ class Agent:
 
     def _open(self, opened: contextlib.ExitStack, stream: str) -> None:
         """Open what may have threads or processes: after the sentinels."""
+        self.symbols.keep()
+        opened.callback(self.symbols.close)
         self._online = OnlineCpus()
         opened.callback(self._online.close)
         self._keeper = keeping.Keeper(self.orders.state) if self.orders.state else None
@@ -210,9 +212,7 @@ class Agent:
         return wakes in ready
 
     def _tend(self) -> None:
-        # Nobody is relieved in the middle of it.
-        calm = not any(alert.rule in self._fast for alert in self._engine.firing)
-        notes = self.crew.watch(time.monotonic_ns(), self._online.read(), calm=calm)
+        notes = self.crew.watch(time.monotonic_ns(), self._online.read())
         for note in (*notes, *self._troubles()):
             self._note(note)
 
@@ -224,8 +224,6 @@ class Agent:
             self._note(note)
 
     def _interval(self) -> View:
-        if self.symbols.refresh():
-            self.crew.renew()
         windows = self.trace.collect()
         view = self._lookout.view(windows)
         self._board.put_settings(self._lookout.settings)

@@ -41,7 +41,6 @@ class Post:
     lacks: tuple[str, ...] = ()
     forked_ns: int = 0
     silent: bool = False
-    stale: bool = False
     deaths: int = 0
 
 
@@ -91,11 +90,8 @@ class Crew:
                 notes.append(self._buried(post))
         return alerts, notes
 
-    def watch(self, now_ns: int, online: frozenset[int], *, calm: bool) -> list[str]:
-        """Fork again who is missing, and where it is ``calm`` who is to be renewed.
-
-        Returns what there is to say: who is silent, who is back, who had to move.
-        """
+    def watch(self, now_ns: int, online: frozenset[int]) -> list[str]:
+        """Fork again who is missing; return what there is to say: who is silent, who is back, who had to move."""
         notes: list[str] = []
         for post in self.posts:
             if post.pid and post.cpu not in online:
@@ -110,14 +106,7 @@ class Crew:
                 post.silent = silent
                 how = f"has not run for {(now_ns - beat_ns) / _SECOND:.1f} s" if silent else "runs again"
                 notes.append(f"sentinel {post.number} on CPU {post.cpu} {how}")
-        if calm:
-            notes += self._renew_one()
         return notes
-
-    def renew(self) -> None:
-        """Have every sentinel forked anew, for what this process has learnt: one at a time, by ``watch``."""
-        for post in self.posts:
-            post.stale = True
 
     def close(self) -> None:
         """End them: they say what they have to say, and goodbye, and go."""
@@ -136,15 +125,6 @@ class Crew:
         post.cpu = post.cpu if post.cpu in places else found[0]
         return [self._fork(post) or f"sentinel {post.number} runs again, on CPU {post.cpu}"]
 
-    def _renew_one(self) -> list[str]:
-        """Fork one anew whose time has come, if the others stand at their posts; return what went wrong."""
-        for post in self.posts:
-            if post.stale and all(other.ready and not other.silent for other in self.posts if other is not post):
-                self._dismiss(post)
-                self._end(post, seconds=0.2)
-                return list(filter(None, [self._fork(post)]))
-        return []
-
     def _dismiss(self, post: Post) -> None:
         if post.wire:
             post.wire.say("bye")
@@ -153,7 +133,7 @@ class Crew:
 
     def _fork(self, post: Post) -> str:
         """Fork a sentinel; return "" or why that is not possible now."""
-        post.forked_ns, post.silent, post.ready, post.stale = time.monotonic_ns(), False, False, False
+        post.forked_ns, post.silent, post.ready = time.monotonic_ns(), False, False
         parent = os.getpid()
         ours, theirs = Wire.pair()
         # Until the sentinel ignores them it would answer as the agent does.

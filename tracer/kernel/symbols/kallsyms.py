@@ -24,6 +24,10 @@ _DIGITS = 16
 _NAME = _DIGITS + 3
 _TEXT = np.frombuffer(b"tTwW", dtype="u1")
 
+#: With its module. Source: KSYM_NAME_LEN and MODULE_NAME_LEN.
+_LONGEST_NAME = 1024
+_HEAD = 4 * 8
+
 # No function is longer: what lies further behind a symbol is code without one (e.g. a BPF program, by sysctl).
 _LONGEST = 1 << 18
 
@@ -36,13 +40,34 @@ class Kallsyms:
     """
 
     def __init__(self, text: bytes, modules: bytes = b"") -> None:
-        self._addresses, self._starts, self._names, self.hidden = _parse(text)
+        self._addresses, self._starts, names, self.hidden = _parse(text)
+        self._names: bytes | memoryview = names
         self._ends = _module_ends(modules)
 
     @classmethod
     def of_running_kernel(cls, path: Path = Path("/proc/kallsyms"), modules: Path = Path("/proc/modules")) -> Kallsyms:
         """Read the files; takes about 0.1 s. Without permission the symbols are hidden."""
         return cls(_read(path), _read(modules))
+
+    @classmethod
+    def of_packed(cls, data: memoryview) -> Kallsyms:
+        """Return what ``packed`` made, without copying it: ``data`` has to stay as it is."""
+        count, names, ends, hidden = (int(each) for each in np.frombuffer(data, "u8", 4))
+        starts_at = _HEAD + 8 * count
+        names_at = starts_at + 4 * count
+        made = cls(b"")
+        made._addresses = np.frombuffer(data, np.uint64, count, _HEAD)
+        made._starts = np.frombuffer(data, np.uint32, count, starts_at)
+        made._names, made.hidden = data[names_at : names_at + names], bool(hidden)
+        lines = bytes(data[names_at + names : names_at + names + ends]).splitlines()
+        made._ends = {name: int(end) for name, end in (line.rsplit(maxsplit=1) for line in lines)}
+        return made
+
+    def packed(self) -> bytes:
+        """Return everything as one block of bytes, for other processes."""
+        ends = b"".join(b"%b %d\n" % each for each in self._ends.items())
+        head = np.array([len(self), len(self._names), len(ends), self.hidden], "u8")
+        return b"".join((head.tobytes(), self._addresses.tobytes(), self._starts.tobytes(), self._names, ends))
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -65,7 +90,8 @@ class Kallsyms:
         if place < 0 or address - int(self._addresses[place]) >= _LONGEST:
             return UNKNOWN
         start = int(self._starts[place])
-        name, _, module = self._names[start : self._names.index(b"\n", start)].partition(b"\t")
+        line = bytes(self._names[start : start + _LONGEST_NAME]).partition(b"\n")[0]
+        name, _, module = line.partition(b"\t")
         # A module's initialisation lies elsewhere, and may run right now.
         if module and int(self._addresses[place]) < self._ends.get(module, 0) <= address:
             return UNKNOWN
