@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.vm.page import results
+from tests.vm.kept import keep, kept
+from tests.vm.page import page, results
 from tests.vm.receiver import Line
 from tests.vm.scenarios import SCENARIOS
 from tests.vm.score import Run
@@ -21,7 +22,13 @@ def _alert(
     at_s: float, rule: str = "soft-lockup", *, left_s: float | None = 20, frame: str = "spin_in_softirq"
 ) -> Line:
     # The node's clock is an hour behind the receiver's.
-    record: dict[str, Any] = {"state": "firing", "severity": "warning", "rule": rule, "summary": "CPU 1 stuck"}
+    record: dict[str, Any] = {
+        "state": "firing",
+        "severity": "warning",
+        "rule": rule,
+        "summary": "CPU 1 stuck",
+        "headline": "CPU 1 stuck; panic",
+    }
     record["at_ns"] = int((at_s + 3600) * _SECOND)
     record["culprit"] = {"task": "swapper/1[0]", "context": "softirq TIMER", "module": "", "stack": [frame]}
     if left_s is not None:
@@ -77,3 +84,17 @@ def test_without_a_precursor_the_black_box_counts():
 def test_another_panic_is_not_the_one_that_was_meant():
     run = replace(_run(), scenario=SCENARIOS["bug-in-interrupt"])
     assert list(run.misses()) == ["panic: softlockup: hung tasks"]
+
+
+def test_the_page_has_the_latest_run_of_each_scenario(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "foreshock-lab" / "runs").mkdir(parents=True)
+    runs = [_run(_alert(2), scenario="null-dereference"), _run(_alert(7, left_s=17)), _run(_alert(1.2, left_s=23))]
+    for run in runs:
+        keep(replace(run, measured="2026-11-30 09:00 UTC, foreshock 0123abc"))
+    latest, other = kept()
+    assert (latest.scenario.name, latest.lines) == ("softirq-lockup", runs[-1].lines)
+    assert other.scenario.name == "null-dereference" and other.story == runs[0].story
+    text = page(kept(), [("kernel", "6.18")])
+    assert "1 of 2 scenarios meet" in text and "Not run: bug-in-interrupt, console-lockup" in text
+    assert "Measured 2026-11-30 09:00 UTC, foreshock 0123abc." in text
