@@ -1,0 +1,117 @@
+"""Put nodes on one grid of windows: the same moment in UTC is the same column for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracer.compare.buckets import folded
+from tracer.compare.metrics import Series
+from tracer.compare.node import Node
+from tracer.histogram import SLOTS
+
+__all__ = ["Grid", "align"]
+
+# A column counts when so many of the nodes have it; a node, when it has so many of those columns.
+_PRESENT = 0.5
+_SHARED = 3
+# Nodes with buckets this many times as long as most would make everybody's windows that long.
+_LONGER = 4
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Windows of ``length_ns`` that ``nodes`` have in common; ``first`` is the first one's number since 1970.
+
+    ``by_start``: the recordings are of different times, and laid beside each other from their starts.
+    """
+
+    nodes: tuple[Node, ...]
+    length_ns: int
+    first: int
+    windows: int
+    by_start: bool = False
+
+    def histograms(self, series: Series) -> np.ndarray:
+        """Return ``(nodes, windows, SLOTS)``; nothing counted where a node has none."""
+        whole = np.zeros((len(self.nodes), self.windows, SLOTS), np.uint64)
+        for place, node in enumerate(self.nodes):
+            if series in node.histograms:
+                self._lay(whole[place], node, node.histograms[series].spread())
+        return whole
+
+    def numbers(self, series: Series) -> np.ndarray:
+        """Return (above, below), shape ``(nodes, windows, 2)``; zeros where a node has none."""
+        whole = np.zeros((len(self.nodes), self.windows, 2))
+        for place, node in enumerate(self.nodes):
+            if series in node.numbers:
+                self._lay(whole[place], node, node.numbers[series])
+        return whole
+
+    def unix_ns(self, window: int) -> float:
+        """Return when a window begins; NaN when the nodes have no time in common."""
+        return float("nan") if self.by_start else float((self.first + window) * self.length_ns)
+
+    def _lay(self, target: np.ndarray, node: Node, values: np.ndarray) -> None:
+        first, values = _fitted(node, values, self.length_ns)
+        places = (0 if self.by_start else first - self.first) + np.arange(len(values))
+        inside = (places >= 0) & (places < self.windows)
+        target[places[inside]] = values[inside]
+
+
+def align(nodes: Sequence[Node]) -> tuple[Grid, list[tuple[Node, str]]]:
+    """Return the grid, and the nodes that have too little time in common with the others, each with the reason."""
+    left_out: list[tuple[Node, str]] = []
+    usual = float(np.median([node.length_ns for node in nodes])) if nodes else 0
+    kept = []
+    for node in nodes:
+        if node.length_ns > _LONGER * usual:
+            left_out.append((node, "it is so much longer than the others that its windows don't fit theirs"))
+        else:
+            kept.append(node)
+    grid = _shared(kept)
+    if sum(_columns(node, grid) >= _SHARED for node in kept) < max(2, _PRESENT * len(kept)):
+        return _by_start(kept), left_out
+    late = [node for node in kept if _columns(node, grid) < _SHARED]
+    left_out += [(node, "it has less than three windows in common with the others") for node in late]
+    return replace(grid, nodes=tuple(node for node in kept if node not in late)), left_out
+
+
+def _shared(nodes: Sequence[Node]) -> Grid:
+    """Return the columns, from first to last, that at least half of the nodes have."""
+    if not nodes:
+        return Grid((), 1, 0, 0)
+    length_ns = max(node.length_ns for node in nodes)
+    spans = [_span(node, length_ns) for node in nodes]
+    enough = max(2, _PRESENT * len(nodes))
+    # Only where a span begins does the number of nodes rise, only behind its end does it fall.
+    begins = sorted({begin for begin, _ in spans})
+    ends = sorted({end for _, end in spans})
+    common = [begin for begin in begins if sum(low <= begin < high for low, high in spans) >= enough]
+    until = [end for end in ends if sum(low <= end - 1 < high for low, high in spans) >= enough]
+    if not common or until[-1] <= common[0]:
+        return Grid(tuple(nodes), length_ns, 0, 0)
+    return Grid(tuple(nodes), length_ns, common[0], until[-1] - common[0])
+
+
+def _by_start(nodes: Sequence[Node]) -> Grid:
+    length_ns = max((node.length_ns for node in nodes), default=1)
+    lengths = [end - begin for begin, end in (_span(node, length_ns) for node in nodes)]
+    return Grid(tuple(nodes), length_ns, 0, int(np.median(lengths)) if lengths else 0, by_start=True)
+
+
+def _span(node: Node, length_ns: int) -> tuple[int, int]:
+    """Return the node's first column and the one after its last."""
+    return node.start_ns // length_ns, (node.end_ns - 1) // length_ns + 1
+
+
+def _columns(node: Node, grid: Grid) -> int:
+    begin, end = _span(node, grid.length_ns)
+    return max(0, min(end, grid.first + grid.windows) - max(begin, grid.first))
+
+
+def _fitted(node: Node, values: np.ndarray, length_ns: int) -> tuple[int, np.ndarray]:
+    times = (length_ns // node.length_ns).bit_length() - 1
+    return node.first >> times, folded(values, node.first, times)

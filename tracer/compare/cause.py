@@ -1,0 +1,68 @@
+"""What the deviations of one node together would be explained by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, log2
+
+from tracer.compare.metrics import METRICS, Cause
+from tracer.compare.telling import Told
+
+__all__ = ["is_victim", "likely_cause", "ordered"]
+
+# Handlers of different kinds that all became slower by about the same factor: the CPU did.
+_RUNS = ("softirq.run", "hardirq.run")
+_KINDS = 3
+_ALIKE = 0.2  # octaves around their mean
+# Interrupts and softirqs hold up everything else: where they lost so much of what was lost, the rest follows.
+_SHARE = 0.3
+_HOLDING_UP: tuple[tuple[Cause, str], ...] = (("interrupts", "hardirq.run"), ("softirq", "softirq.run"))
+# A late softirq beside tasks that wait: something held the CPU against both.
+_BY_WEIGHT: tuple[Cause, ...] = ("memory", "scheduler", "storage", "softirq", "interrupts")
+
+
+def is_victim(deviations: Sequence[Told]) -> bool:
+    """Return whether a node only waits for others: nothing on it takes longer."""
+    return all(METRICS[one.series.metric].role == "victim" for one in deviations)
+
+
+def ordered(deviations: Sequence[Told]) -> list[Told]:
+    """Return the deviations, what tells most of the cause first: culprits before symptoms, by the time they cost."""
+    roles = ("culprit", "symptom", "victim")
+    return sorted(
+        deviations,
+        key=lambda one: (roles.index(METRICS[one.series.metric].role), -_lost(one), -one.deviation.score),
+    )
+
+
+def likely_cause(deviations: Sequence[Told]) -> Cause:
+    """Return the class of cause that the deviations point to, by what can hold up what."""
+    if _all_slower(deviations):
+        return "thermal/frequency"
+    lost: dict[Cause, float] = {}
+    for one in deviations:
+        if METRICS[one.series.metric].role == "culprit":
+            lost[one.series.cause] = lost.get(one.series.cause, 0.0) + _lost(one)
+    most = max(lost.values(), default=0.0)
+    for cause, metric in _HOLDING_UP:
+        run = sum(_lost(one) for one in deviations if one.series.metric == metric)
+        if run and run >= _SHARE * most:
+            return cause
+    for cause in _BY_WEIGHT:
+        if cause in lost:
+            return cause
+    symptoms = [one.series.cause for one in deviations if METRICS[one.series.metric].role == "symptom"]
+    return symptoms[0] if symptoms else "none seen"
+
+
+def _all_slower(deviations: Sequence[Told]) -> bool:
+    runs = [one for one in deviations if one.series.metric in _RUNS and one.deviation.form == "bulk"]
+    octaves = [log2(one.deviation.ratio) for one in runs if isfinite(one.deviation.ratio) and one.deviation.ratio > 0]
+    if len(octaves) < _KINDS:
+        return False
+    mean = sum(octaves) / len(octaves)
+    return all(abs(one - mean) <= _ALIKE for one in octaves)
+
+
+def _lost(one: Told) -> float:
+    return one.deviation.lost if isfinite(one.deviation.lost) else 0.0

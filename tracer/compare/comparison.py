@@ -1,0 +1,228 @@
+"""The whole comparison: which recordings count, what deviates in them, and whose fault it may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os.path import basename
+from typing import Literal
+
+from tracer.compare import limits
+from tracer.compare.alignment import Grid, align
+from tracer.compare.cause import is_victim, likely_cause, ordered
+from tracer.compare.deviation import Findings, of_histograms, of_numbers
+from tracer.compare.facts import Difference, differences
+from tracer.compare.metrics import METRICS, Cause, Series
+from tracer.compare.node import Node
+from tracer.compare.telling import Told, told_histogram, told_number
+
+__all__ = ["Common", "Comparison", "Confidence", "Suspect", "compare"]
+
+Confidence = Literal["high", "medium", "low"]
+_SURE, _UNSURE = 1.5, 1.15  # times the score that is needed
+_SURE_WINDOWS = 5
+_LOSSY = 0.01
+_NS = 1e9
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A node that deviates. ``deviations`` are ordered, what tells most of the cause first.
+
+    ``since_ns`` is UTC; NaN when it is not known. ``lasting``: from the start of the recordings on.
+    """
+
+    label: str
+    node: Node
+    deviations: tuple[Told, ...]
+    cause: Cause
+    confidence: Confidence
+    since_ns: float
+    lasting: bool
+
+
+@dataclass(frozen=True)
+class Common:
+    """A series in which so many of the nodes changed together that none is to blame."""
+
+    series: Series
+    changed: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What many recordings say beside each other.
+
+    Attributes:
+        grid: the windows that were compared, and the nodes in them.
+        labels: what the nodes are called, as in ``grid``.
+        suspects: nodes that deviate by themselves, the one that loses most time first.
+        victims: nodes that only wait more than the others.
+        common: what too many nodes do together.
+        differences: rows of the fingerprint in which suspects differ from the nodes that don't deviate.
+        left_out: recordings that were readable and can't be compared, each with the reason.
+        remarks: what limits single recordings: (label, sentence).
+        partly: (series' title, how many nodes have it) of what not all nodes measured.
+        judged: how many series were compared.
+    """
+
+    grid: Grid
+    labels: tuple[str, ...]
+    suspects: tuple[Suspect, ...]
+    victims: tuple[Suspect, ...]
+    common: tuple[Common, ...]
+    differences: tuple[Difference, ...]
+    left_out: tuple[tuple[str, str], ...]
+    remarks: tuple[tuple[str, str], ...]
+    partly: tuple[tuple[str, int], ...]
+    judged: int
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few nodes for their scatter to be known."""
+        return len(self.labels) < limits.FEW_NODES
+
+
+def compare(nodes: Sequence[Node]) -> Comparison:
+    """Compare nodes; those that can't be compared with most of the others are left out with the reason."""
+    alike, left_out = _comparable(nodes)
+    grid, misplaced = align(alike)
+    left_out += [(node.path, why) for node, why in misplaced]
+    labels = _labels(grid.nodes)
+    found: dict[int, list[Told]] = {}
+    common: list[Common] = []
+    measured = Counter(series for node in grid.nodes for series in node.series)
+    judged = [series for series, number in sorted(measured.items()) if number >= 2]
+    for series in judged:
+        findings, told = _judge(grid, series)
+        changed = findings.common or len(findings.deviations)
+        if findings.nodes >= limits.FEW_NODES and changed > limits.COMMON_SHARE * findings.nodes:
+            common.append(Common(series, changed, findings.nodes))
+            continue
+        for one in told:
+            found.setdefault(one.deviation.node, []).append(one)
+    shared = {METRICS[one.series.metric].table[0] for one in common}
+    suspects: list[Suspect] = []
+    victims: list[Suspect] = []
+    for place, every in found.items():
+        # What follows from what all have is no single node's.
+        own = [one for one in every if METRICS[one.series.metric].table[0] not in shared]
+        if own:
+            (victims if is_victim(own) else suspects).append(_suspect(grid, labels[place], place, own))
+    suspects.sort(key=lambda one: -max(told.deviation.score for told in one.deviations))
+    accused = {one.label for one in (*suspects, *victims)}
+    twins = [node.facts for node, label in zip(grid.nodes, labels, strict=True) if label not in accused]
+    return Comparison(
+        grid=grid,
+        labels=labels,
+        suspects=tuple(suspects),
+        victims=tuple(victims),
+        common=tuple(sorted(common, key=lambda one: -one.changed)),
+        differences=tuple(differences([one.node.facts for one in suspects], twins)),
+        left_out=tuple(left_out),
+        remarks=tuple(
+            (label, remark) for node, label in zip(grid.nodes, labels, strict=True) for remark in node.remarks
+        ),
+        partly=tuple((series.title, measured[series]) for series in _partly(grid, measured)),
+        judged=len(judged),
+    )
+
+
+def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
+    metric = METRICS[series.metric]
+    if metric.kind == "histogram":
+        slots = grid.histograms(series)
+        findings = of_histograms(slots, grid.length_ns)
+        return findings, [told_histogram(series, one, slots) for one in findings.deviations]
+    pairs = grid.numbers(series)
+    if metric.kind == "rate":
+        pairs[..., 1] /= _NS
+    findings = of_numbers(pairs, metric.least)
+    unit = "share" if metric.kind == "share" else "per second"
+    return findings, [told_number(series, one, pairs, unit) for one in findings.deviations]  # type: ignore[arg-type]
+
+
+def _suspect(grid: Grid, label: str, place: int, deviations: list[Told]) -> Suspect:
+    told = ordered(deviations)
+    lasting = any(one.deviation.lasting for one in told)
+    begin = min(one.deviation.begin for one in told)
+    node = grid.nodes[place]
+    return Suspect(
+        label=label,
+        node=node,
+        deviations=tuple(told),
+        cause=likely_cause(told),
+        confidence=_confidence(len(grid.nodes), node, told),
+        since_ns=grid.unix_ns(begin),
+        lasting=lasting,
+    )
+
+
+def _confidence(nodes: int, node: Node, told: Sequence[Told]) -> Confidence:
+    best = max((one.deviation for one in told), key=lambda one: one.score)
+    if nodes < limits.FEW_NODES or best.score < _UNSURE:
+        return "low"
+    sure = best.score >= _SURE and best.end - best.begin >= _SURE_WINDOWS and node.lost <= _LOSSY
+    return "high" if sure else "medium"
+
+
+def _comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
+    """Return the nodes that can be compared, and the others with the reason."""
+    left_out: list[tuple[str, str]] = []
+    kept: list[Node] = []
+    for node in sorted(nodes, key=lambda one: one.start_ns - one.end_ns):  # the longest first
+        twin = next((one for one in kept if _same_recording(one, node)), None)
+        if twin is not None:
+            left_out.append((node.path, f"it is of the same node and time as {basename(twin.path)}"))
+        else:
+            kept.append(node)
+    for what, of in (("architecture", _architecture), ("filter", _filters)):
+        usual = Counter(of(node) for node in kept).most_common(1)
+        for node in kept if usual else []:
+            if of(node) != usual[0][0]:
+                left_out.append((node.path, f"its {what} is {of(node)}, most others' {usual[0][0]}"))
+        kept = [node for node in kept if of(node) == usual[0][0]] if usual else kept
+    order = {id(node): place for place, node in enumerate(nodes)}
+    return sorted(kept, key=lambda node: order[id(node)]), left_out
+
+
+def _same_recording(one: Node, other: Node) -> bool:
+    ours, theirs = one.source, other.source
+    same = ours.boot_id == theirs.boot_id if ours.boot_id or theirs.boot_id else ours.host == theirs.host
+    return same and ours.host == theirs.host and one.start_ns < other.end_ns and other.start_ns < one.end_ns
+
+
+def _architecture(node: Node) -> str:
+    return node.source.architecture or "unknown"
+
+
+def _filters(node: Node) -> str:
+    return ", ".join(f"{name} {value}" for name, value in node.source.filters) or "none"
+
+
+def _labels(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return hosts' names; where two recordings are of one host, or of an unknown one, with the file's name."""
+    hosts = Counter(node.source.host for node in nodes)
+    return tuple(
+        node.source.host
+        if node.source.host and hosts[node.source.host] == 1
+        else f"{node.source.host or 'unknown host'} ({basename(node.path)})"
+        for node in nodes
+    )
+
+
+def _partly(grid: Grid, measured: Counter[Series]) -> list[Series]:
+    """Return the series that a probe did not measure on all nodes, one for each metric.
+
+    A kind of interrupt that did not come is no such thing.
+    """
+    found: dict[str, Series] = {}
+    for metric in METRICS:
+        having = sum(any(series.metric == metric for series in node.series) for node in grid.nodes)
+        if 0 < having < len(grid.nodes):
+            series = Series(metric)
+            measured[series] = having
+            found[metric] = series
+    return list(found.values())

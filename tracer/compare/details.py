@@ -1,0 +1,64 @@
+"""A second look at a suspect's recording, as ``summary`` reads it: which CPU, and who had it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracer.analysis.finding import Finding
+from tracer.analysis.names import VECTORS, cpu_list
+from tracer.analysis.summary import Summary
+from tracer.analysis.verdict import judge
+from tracer.compare.comparison import Suspect
+from tracer.compare.metrics import METRICS, Series
+from tracer.errors import RecordingError
+from tracer.recording import RecordingReader
+
+__all__ = ["Detail", "look"]
+
+# Where one CPU has this share of all the time, it is the one.
+_MAIN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
+
+    ``throttled``: tasks waited for CPUs that were idle, as a CPU quota makes them.
+    """
+
+    cpus: str = ""
+    who: str = ""
+    throttled: bool = False
+
+
+def look(suspect: Suspect) -> Detail:
+    """Read the suspect's recording again for what its first deviation leaves open."""
+    series = suspect.deviations[0].series
+    summary = Summary(suspect.node.source.interval_ns, suspect.node.source)
+    try:
+        with RecordingReader(suspect.node.path) as reader:
+            for windows in reader:
+                summary.add_interval(windows)
+    except RecordingError:
+        return Detail()  # a pipe can be read once
+    finding = next((one for one in judge(summary).things if _about(one, series)), None)
+    if finding is None:
+        return Detail(cpus=_main_cpu(summary, series))
+    return Detail(finding.subject, finding.who, finding.values.get("cause") == "idle")
+
+
+def _about(finding: Finding, series: Series) -> bool:
+    same = finding.rule.split(".")[0] == METRICS[series.metric].table[0]
+    return same and finding.values.get("vector", series.part) == series.part
+
+
+def _main_cpu(summary: Summary, series: Series) -> str:
+    """Return the CPU on which most of the series' time was spent, if there is such a one of several."""
+    merged = summary.table(*METRICS[series.metric].table)
+    if merged is None or "cpu" not in merged.shape.keys:
+        return ""
+    only = {"vector": VECTORS.index(series.part)} if series.part in VECTORS else {}
+    spent = {int(cpu): group.sum_ns for (cpu,), group in merged.groups("cpu", **only).items()}
+    total = sum(spent.values())
+    most = max(spent, key=lambda cpu: spent[cpu], default=-1)
+    return cpu_list([most]) if len(spent) > 2 and total and spent[most] > _MAIN_SHARE * total else ""

@@ -1,0 +1,27 @@
+"""Where a difference between nodes begins to mean something. The only copy; docs/compare.md explains them."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import Final
+
+#: Below this the median of the others and their scatter are too uncertain: at 4 nodes 7 % of healthy tails would count.
+FEW_NODES: Final = 8
+#: More than this share of nodes deviating together is no fault of a node: fabric, storage, a phase of the job.
+COMMON_SHARE: Final = 0.20
+#: Less than 10 % is not worth a node's exchange, and within what nodes of one kind differ.
+EFFECT: Final = 1.10
+EFFECT_OF_FEW: Final = 1.25
+#: Sigmas of a stretch of windows against the node's own baseline; sigmas among nodes where it lasts from the start.
+BULK_SCORE: Final = 6.0
+TAIL_SCORE: Final = 8.0
+LEVEL_SCORE: Final = 5.0
+#: The scores of the other nodes say what is usual here: beyond their median by so many of their own sigmas.
+PEER_SIGMAS: Final = 6.0
+#: Of a recording's windows, so many deviate where it is said to deviate from the start.
+LASTING: Final = 0.7
+#: Lost per second of wall clock, over all CPUs: what costs less than 100 µs a second makes no straggler.
+LEAST_LOST: Final = 1e-4
+#: Sigma is never taken to be less (octaves): five of them are 10 %.
+BULK_FLOOR: Final = log2(EFFECT) / 5
+TAIL_FLOOR: Final = 0.05

@@ -1,0 +1,63 @@
+"""What is compared of a histogram: where its middle lies, how heavy its tail is, and how sure that is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.histogram import FIRST_BUCKET, LAST_BUCKET
+
+__all__ = ["centroids", "cumulative", "log_centers", "means_ns", "tails"]
+
+#: A window with fewer values says nothing of where the middle lies.
+LEAST_VALUES = 20
+_STEP = 1 / 8  # of log2, from one slot to the next
+# The tail's rows are looked at in quarters of octaves: finer costs time and shows nothing more.
+_COARSE = 2
+
+
+def log_centers() -> np.ndarray:
+    """Return log2 of the middle of every slot in ns, shape ``(SLOTS,)``; below a ns it is that of half a ns."""
+    buckets = np.arange(FIRST_BUCKET - 1, LAST_BUCKET + 2)
+    centers = np.log2(1e9) + (buckets - 0.5) * _STEP
+    centers[0] = -1.0
+    return np.asarray(centers)
+
+
+def centroids(slots: np.ndarray) -> np.ndarray:
+    """Return the mean log2(ns) of histograms, shape ``(…, SLOTS)``; NaN of fewer than ``LEAST_VALUES`` values."""
+    counts = slots.sum(axis=-1, dtype=np.float64)
+    enough = counts >= LEAST_VALUES
+    found: np.ndarray = np.where(enough, slots @ log_centers() / np.maximum(counts, 1), np.nan)
+    return found
+
+
+def means_ns(slots: np.ndarray) -> np.ndarray:
+    """Return the mean of histograms in ns; NaN where nothing was counted."""
+    counts = slots.sum(axis=-1, dtype=np.float64)
+    found: np.ndarray = np.where(counts > 0, slots @ 2.0 ** log_centers() / np.maximum(counts, 1), np.nan)
+    return found
+
+
+def cumulative(slots: np.ndarray) -> np.ndarray:
+    """Return the distribution functions of histograms ``(…, SLOTS)`` in quarters of octaves, of the slots in use."""
+    used = np.flatnonzero(slots.any(axis=tuple(range(slots.ndim - 1))))
+    low = int(used[0]) // _COARSE * _COARSE if used.size else 0
+    kept = slots[..., low : int(used[-1]) + 1 if used.size else 1]
+    coarse = np.add.reduceat(kept, np.arange(0, kept.shape[-1], _COARSE), axis=-1).astype(np.float64)
+    counts = coarse.sum(axis=-1, keepdims=True)
+    found: np.ndarray = np.where(counts >= LEAST_VALUES, np.cumsum(coarse, axis=-1) / np.maximum(counts, 1), np.nan)
+    return found
+
+
+def tails(functions: np.ndarray, reference: np.ndarray, values: np.ndarray) -> np.ndarray:
+    r"""Return how much later than ``reference`` histograms are, above all in the tail, in octaves; never below 0.
+
+    One-sided Wasserstein distance whose gap is weighted with 1/√(F(1-F)), which is what sampling makes of it: so the
+    tail counts as much as the middle. ``functions`` ``(nodes, windows, n)`` and ``reference`` ``(…, n)`` are of
+    ``cumulative``; ``values`` ``(windows,)`` is how many a histogram usually holds: beyond 1/values there is nothing.
+    """
+    floor = 1 / np.maximum(values, 2)[..., None]
+    inside = np.clip(reference, floor, 1 - floor)
+    gap = np.maximum(reference - functions, 0) / np.sqrt(inside * (1 - inside))
+    found: np.ndarray = gap.sum(axis=-1) * _STEP * _COARSE
+    return found
