@@ -321,13 +321,36 @@ def test_processes_of_a_node_are_bounded():
 # Facts
 
 
+def long_waits(**columns):
+    """Return rows of ``runqueue.worst``: rank7 waits, the longest holder is called hog."""
+    rows = np.zeros(2, [("comm", "S16"), ("holder_comm", "S16"), *((name, "u8") for name in columns)])
+    rows["comm"], rows["holder_comm"] = b"rank7", b"hog"
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"holder_ns": 3_000_000, "covered_ns": 3_900_000}, "rank7 behind hog on CPU 5"),
+        ({"holder_ns": 1_500_000, "covered_ns": 1_500_000}, "rank7 on CPU 5"),  # the log hardly covers it
+        ({"holder_ns": 1_000_000, "covered_ns": 4_000_000, "softirq_ns": 2_000_000}, "rank7 behind softirqs on CPU 5"),
+        ({"holder_ns": 1_000_000, "covered_ns": 4_000_000, "idle_ns": 2_000_000}, "rank7 on CPU 5"),
+        ({"holder_ns": 0, "covered_ns": 4_000_000}, "rank7 on CPU 5"),
+    ],
+)
+def test_facts_blame_whom_the_summary_would(columns, said):
+    rows = long_waits(cpu=5, wait_ns=[4_000_000, 1], **columns)
+    assert facts_of([[Window("runqueue", "worst", 0, 1, rows)]]).texts == [f"worst wait 4 ms, {said}"]
+
+
 def test_facts_name_the_busiest_cpu_and_the_worst_wait():
     time_rows = np.zeros(2, [(name, "u8") for name in ("cpu", "running_ns", "idle_ns", "softirq_ns", "hardirq_ns")])
     time_rows["cpu"] = [4, 5]
     time_rows["idle_ns"] = [50, 1]
     time_rows["softirq_ns"] = [50, 99]
-    waits = np.zeros(2, [("cpu", "u4"), ("wait_ns", "u8"), ("comm", "S16"), ("holder_comm", "S16")])
-    waits["wait_ns"], waits["comm"], waits["holder_comm"], waits["cpu"] = [5, 4_000_000], b"rank7", b"hog", [1, 5]
+    waits = long_waits(wait_ns=[5, 4_000_000], holder_ns=[5, 3_000_000], cpu=[1, 5])
     facts = facts_of([[Window("cpustate", "time", 0, 1, time_rows), Window("runqueue", "worst", 0, 1, waits)]])
     assert facts.texts == [
         "busiest CPU 5 at 99 %, most softirq on CPU 5, 99 %",

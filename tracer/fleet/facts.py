@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer import units
+from tracer.analysis.waits import is_seen, main_part
 from tracer.window import Window
 
 __all__ = ["Facts", "facts_of"]
+
+_INTERRUPTS = {"softirq_ns": "softirqs", "hardirq_ns": "hard interrupts"}
+_SHARES = ("wait_ns", "covered_ns", "holder_ns", "idle_ns", *_INTERRUPTS)
 
 
 @dataclass
@@ -67,12 +71,21 @@ def _worst_wait(facts: Facts, windows: Sequence[Window]) -> None:
         row = int(np.argmax(wait))
         if wait[row] > worst_ns:
             worst_ns = float(wait[row])
-            who, holder = _name(window, "comm", row), _name(window, "holder_comm", row)
-            behind = f" behind {holder}" if holder else ""
+            who, behind = _name(window, "comm", row), _behind(window, row)
             text = f"worst wait {units.duration(worst_ns)}, {who or 'a task'}{behind} on CPU {cpu[row]:.0f}"
     if text:
         facts.texts.append(text)
         facts.numbers["worst_wait_ms"] = worst_ns / 1e6
+
+
+def _behind(window: Window, row: int) -> str:
+    """Return who had the CPU during a wait, as part of a sentence; "" where that is not known well enough."""
+    event = {name: columns[0][row] for name in _SHARES if (columns := _numbers(window, name))}
+    part, _ = main_part(event)
+    if not is_seen(event) or not part:
+        return ""
+    holder = _name(window, "holder_comm", row) if part == "holder_ns" else _INTERRUPTS.get(part, "")
+    return f" behind {holder}" if holder else ""
 
 
 def _last(windows: Sequence[Window], probe: str, table: str) -> Window | None:

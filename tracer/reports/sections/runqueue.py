@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracer.analysis.blame import MAIN_SHARE, PRIO_UNKNOWN
+from tracer.analysis.blame import PRIO_UNKNOWN
 from tracer.analysis.names import scheduling, task
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.statistics import NOTHING
 from tracer.analysis.summary import Summary
+from tracer.analysis.waits import covered_ns, is_seen, main_part
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import QUANTILES, ROWS, Section, known, more, of_filter, quantiles, when
 from tracer.units import MISSING, count, duration, percent
 
 __all__ = ["cgroups", "run_queue", "worst_waits"]
+
+_PARTS = {"idle_ns": "nobody: CPU idle", "softirq_ns": "softirqs", "hardirq_ns": "hard interrupts"}
 
 
 def run_queue(summary: Summary, source: Source) -> Section | None:
@@ -75,10 +78,9 @@ def worst_waits(summary: Summary, source: Source) -> Section | None:
 def _wait(event: Mapping[str, Any], source: Source) -> list[str]:
     wait = int(event.get("wait_ns", 0))
     holder, ns = _holder(event, source)
-    covered = int(event.get("covered_ns", wait))
     share = percent(ns / wait) if wait else MISSING
-    if covered < MAIN_SHARE * wait:
-        # Who had the little that is known need not have had the rest.
+    if not is_seen(event):
+        covered = covered_ns(event)
         of_that = f"; of that {percent(ns / covered)} {holder}" if ns and covered else ""
         holder, share = f"log covers {percent(covered / wait)}{of_that}", MISSING
     cpu = str(event.get("waited_cpu", event.get("cpu", MISSING)))
@@ -88,16 +90,12 @@ def _wait(event: Mapping[str, Any], source: Source) -> list[str]:
 
 def _holder(event: Mapping[str, Any], source: Source) -> tuple[str, int]:
     """Return what had the CPU for most of the wait, and for how long: a task, interrupts, or nothing at all."""
-    parts = {"nobody: CPU idle": "idle_ns", "softirqs": "softirq_ns", "hard interrupts": "hardirq_ns"}
-    times = {name: int(event.get(column, 0)) for name, column in parts.items()}
-    most, own = max(times, key=lambda name: times[name]), int(event.get("holder_ns", 0))
-    if times[most] > own:
-        return most, times[most]
-    if not own:
-        return MISSING, 0
+    part, ns = main_part(event)
+    if part != "holder_ns":
+        return _PARTS.get(part, MISSING), ns
     name, pid = str(event.get("holder_comm", "")), int(event.get("holder_pid", 0))
     # The last part of a cgroup's path names the service or the container.
     cgroup = str(event.get("holder_cgroup", "")).rstrip("/").rpartition("/")[2]
     special = scheduling(int(event.get("holder_prio", PRIO_UNKNOWN))).partition(",")[0]
     told = "; ".join(filter(None, (special, cgroup)))
-    return source.task(name, pid, int(event.get("holder_tgid", 0))) + (f" ({told})" if told else ""), own
+    return source.task(name, pid, int(event.get("holder_tgid", 0))) + (f" ({told})" if told else ""), ns
