@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 import resource
 import socket
@@ -20,14 +21,15 @@ from unit.sink_samples import sample_alert
 from unit.test_recording_hostile import EVIL
 
 import tracer.fleet.connection
+import tracer.fleet.node
 import tracer.fleet.receiver
 from tracer.alerts.record import alert_record
 from tracer.fleet.connection import Connection
 from tracer.fleet.deadman import silence
 from tracer.fleet.receiver import Limits, Receiver
-from tracer.recording import FrameEncoder
+from tracer.recording import FrameEncoder, read_frame
 from tracer.recording.frames import HEAD_BYTES, PREAMBLE, Kind, pack_frame
-from tracer.recording.greeting import Hello
+from tracer.recording.greeting import Hello, read_nonce
 from tracer.window import Window
 
 MUTANTS = 20_000
@@ -131,7 +133,8 @@ def mutate(frames, chance):
     return frames
 
 
-def test_twenty_thousand_mutants_raise_nothing():
+def test_twenty_thousand_mutants_raise_nothing(monkeypatch):
+    monkeypatch.setattr(tracer.fleet.node, "_BURST", 1e9)  # all are one node's
     # A few windows of the real recording are as good as all, and 20,000 of them take seconds.
     whole, small = conversation(NONCE, None, intervals=2), conversation(NONCE, None, intervals=1, tables=SMALL)
     del small[1]
@@ -348,3 +351,67 @@ def test_an_alert_that_is_too_large_is_refused():
     frame = pack_frame(Kind.ALERT, alert_record(alert))
     assert not feed(hub, [conversation(NONCE, None)[0], frame]).open
     assert told == [] and "longer than it may be" in said[0]
+
+
+def test_who_sends_too_much_is_left_out_and_slowed_down_and_others_are_not():
+    beats = pack_frame(Kind.BEAT, {"dropped": 0}) * 1000
+    with served(Served(token="a-token-of-the-tests-own-0123456789")) as there:
+
+        def greeted(node):
+            made = socket.create_connection(("127.0.0.1", there.port), timeout=5)
+            nonce = read_nonce(read_frame(io.BytesIO(made.recv(4096)[len(PREAMBLE) :]).read))
+            made.sendall(Hello(node, "b007", "agent", SECOND).packed(nonce, there.receiver.token))
+            assert b"welcome" in made.recv(4096)
+            made.setblocking(False)
+            return made
+
+        fast, calm = greeted("fast"), greeted("calm")
+        began, sent = time.monotonic(), 0
+        while time.monotonic() < began + 3:
+            with suppress(BlockingIOError):
+                sent += fast.send(beats)
+            time.sleep(0.002)
+        calm.send(pack_frame(Kind.ALERT, alert_record(sample_alert())))
+        until(lambda: there.alerts)
+        fast.setblocking(True)
+        fast.settimeout(10)
+        frames, left_out = there.receiver.frames, there.receiver.left_out
+        assert frames < 256 + 4 * 20 + 10
+        assert left_out > 1000 and sent > 10 * len(beats)
+        # One piece of what was sent is looked at in a second.
+        assert left_out < 4 * (256 << 10) / (len(beats) / 1000)
+        assert [line for line in there.said if "too fast" in line] == there.said and len(there.said) == 1
+        assert f"{left_out} more left out" in there.receiver.totals
+        for made in (fast, calm):
+            made.close()
+
+
+def test_too_many_windows_do_not_keep_alerts_out():
+    hub, said, told = receiver()
+    alert, beat = pack_frame(Kind.ALERT, alert_record(sample_alert())), pack_frame(Kind.BEAT, {"dropped": 0})
+
+    async def run():
+        connection, transport = Connection(hub), FakeTransport()
+        transport.pause_reading = transport.resume_reading = lambda: None
+        connection.connection_made(transport)
+        connection.data_received(conversation(NONCE, None)[0] + 1000 * beat + alert + FrameEncoder().end())
+        assert transport.open
+
+    asyncio.run(run())
+    assert len(told) == 1 and hub.left_out > 700 and len(said) == 1
+    assert not hub.roster.nodes["cu39"].expected, "its goodbye was heard"
+
+
+def test_short_intervals_may_send_more():
+    hub, _, _ = receiver()
+    hub.roster.greet(Hello("cu39", "b007", "agent", SECOND // 100), 0)
+    node, now_ns = hub.roster.nodes["cu39"], time.monotonic_ns()
+    taken = sum(node.admits(Kind.WINDOWS, now_ns + tick * SECOND // 1000) for tick in range(10_000))
+    assert taken == pytest.approx(256 + 10 * 400, rel=0.02)
+
+
+def until(true, seconds=10.0):
+    give_up = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)

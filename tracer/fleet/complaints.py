@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracer.escape import printable
+from tracer.fleet.bucket import Bucket
 
 __all__ = ["Complaints"]
 
@@ -19,28 +20,13 @@ class Complaints:
     def __init__(self, say: Callable[[str], None]) -> None:
         self.total = 0
         self._say = say
-        self._kinds: dict[str, _Bucket] = {}
+        self._kinds: dict[str, Bucket] = {}
 
     def add(self, kind: str, text: str, now_ns: int) -> None:
         """Say ``text``, unless there was too much of this ``kind``, of which there are few."""
         self.total += 1
-        bucket = self._kinds.setdefault(kind, _Bucket(now_ns))
+        bucket = self._kinds.setdefault(kind, Bucket(_BURST, _PER_SECOND, now_ns))
         if bucket.takes(now_ns):
-            more = f" ({bucket.swallowed} more like this)" if bucket.swallowed else ""
-            bucket.swallowed = 0
+            more = f" ({bucket.refused} more like this)" if bucket.refused else ""
+            bucket.refused = 0
             self._say(f"{printable(text[:_MOST_TEXT])}{more}")
-
-
-class _Bucket:
-    def __init__(self, now_ns: int) -> None:
-        self.swallowed = 0
-        self._left, self._at_ns = _BURST, now_ns
-
-    def takes(self, now_ns: int) -> bool:
-        self._left = min(_BURST, self._left + (now_ns - self._at_ns) / 1e9 * _PER_SECOND)
-        self._at_ns = now_ns
-        if self._left < 1:
-            self.swallowed += 1
-            return False
-        self._left -= 1
-        return True

@@ -17,6 +17,8 @@ __all__ = ["Connection", "Hub"]
 _GREETING_NS = 5_000_000_000
 _FRAME_NS = 10_000_000_000
 _IDLE_NS = 120_000_000_000
+#: Whoever sends too much is not read for so long: what is left out costs little, and not nothing.
+_PAUSE_SECONDS = 1.0
 
 
 class Hub(Protocol):
@@ -27,6 +29,9 @@ class Hub(Protocol):
 
     def opened(self, connection: Connection) -> bool:
         """Take it up; False, having complained, when there are too many."""
+
+    def admits(self, connection: Connection, kind: int, now_ns: int) -> bool:
+        """Return whether it may send one more frame of this kind."""
 
     def received(self, connection: Connection, message: Message, now_ns: int) -> None:
         """Take a message. Raises RecordingError to refuse it."""
@@ -52,7 +57,9 @@ class Connection(asyncio.Protocol):
         self.held_before = 0
         self._hub = hub
         self._greeting = challenge(nonce)
-        self._intake = Intake(nonce, hub.token)
+        self._intake = Intake(nonce, hub.token, self._admits)
+        self._left_out = 0
+        self._complained = False
         self._tls = Tls(hub.tls) if hub.tls else None
         self._transport: asyncio.Transport | None = None
 
@@ -72,7 +79,7 @@ class Connection(asyncio.Protocol):
             self._send(self._greeting)
 
     def data_received(self, data: bytes) -> None:
-        now_ns, held, messages = time.monotonic_ns(), self._intake.held, 0
+        now_ns, held, messages, left_out = time.monotonic_ns(), self._intake.held, 0, self._left_out
         try:
             for message in self._intake.take(self._plain(data)):
                 messages += 1
@@ -85,6 +92,8 @@ class Connection(asyncio.Protocol):
             return
         self._hub.holds(self)
         self._expect(now_ns, begun=bool(messages) or not held)
+        if self._left_out > left_out:
+            self._slow_down()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._hub.closed(self)
@@ -104,6 +113,25 @@ class Connection(asyncio.Protocol):
         """Close at once."""
         if self._transport is not None:
             self._transport.abort()
+
+    def _admits(self, kind: int) -> bool:
+        admitted = self._hub.admits(self, kind, time.monotonic_ns())
+        self._left_out += not admitted
+        return admitted
+
+    def _slow_down(self) -> None:
+        if not self._complained:
+            self._complained = True
+            self._hub.complain(
+                self, "too fast", "its node sends too many frames; the surplus is left out, and counted."
+            )
+        if self._transport is not None:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _plain(self, data: bytes) -> bytes:
         if self._tls is None:

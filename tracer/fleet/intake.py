@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -22,6 +22,10 @@ __all__ = ["Beat", "Goodbye", "Header", "Intake", "Interval", "Message"]
 _MOST_DESCRIBED = 256 << 10
 #: So much of a payload is read: of an interval what describes it, 3 KiB of most; the whole of most alerts is as long.
 _FIRST: dict[int, int] = {Kind.WINDOWS: 128 << 10, Kind.ALERT: 128 << 10}
+
+
+def _all(kind: int) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,16 @@ Message: TypeAlias = Hello | Header | Interval | Alert | Beat | Goodbye
 
 
 class Intake:
-    """Takes a connection's bytes. ``hello``: who speaks, once that is known and ``token`` is theirs, too."""
+    """Takes a connection's bytes. ``hello``: who speaks, once that is known and ``token`` is theirs, too.
 
-    def __init__(self, nonce: str, token: str | None) -> None:
+    ``admits`` says of each later frame's kind whether it may be read: one that may not is left out, unread.
+    """
+
+    def __init__(self, nonce: str, token: str | None, admits: Callable[[int], bool] = _all) -> None:
         self.hello: Hello | None = None
         self._nonce = nonce
         self._token = token
+        self._admits = admits
         self._buffer = bytearray()
         self._opened = False
         self._over = False
@@ -91,6 +99,8 @@ class Intake:
             self._opened = True
         while (found := self._next()) is not None:
             raw, kind = found
+            if self.hello is not None and kind != Kind.END and not self._admits(kind):
+                continue
             # What is longer has an incomplete map, and is refused.
             first = _FIRST.get(kind, WHOLE)
             frame = read_frame(io.BytesIO(raw).read, first=first)

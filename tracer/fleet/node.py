@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field, replace
 
 from tracer.alerts.alert import Alert, Culprit, Severity, State
+from tracer.fleet.bucket import Bucket
 from tracer.fleet.intake import Interval
+from tracer.recording.frames import Kind
 from tracer.recording.greeting import Hello
 
 __all__ = ["AGENT", "Kept", "Node", "Speaker"]
@@ -16,6 +19,11 @@ AGENT = "agent"
 _MOST_IDS = 256
 _LAST_ALERTS = 8
 _MOST_SPEAKERS = 64
+#: Frames that a node may send: per interval of whoever has the shortest, a second at least, and at once. The agent
+#: sends two an interval, a sentinel one; a stream that was interrupted begins with at most 80 alerts.
+_PER_INTERVAL = 4
+_PER_SECOND = 20.0
+_BURST = 256
 _OBJECTS = 1024  # bytes of Python objects around a kept frame, roughly
 
 
@@ -80,6 +88,8 @@ class Node:
     size: int = 0
     last: deque[tuple[int, Alert]] = field(default_factory=lambda: deque(maxlen=_LAST_ALERTS))
     silent: Alert | None = None
+    _frames: Bucket = field(default_factory=lambda: Bucket(_BURST, _PER_SECOND, time.monotonic_ns()))
+    _alerts: Bucket = field(default_factory=lambda: Bucket(_BURST, _PER_SECOND, time.monotonic_ns()))
     _told: OrderedDict[str, _Told] = field(default_factory=OrderedDict)
 
     def greet(self, hello: Hello) -> None:
@@ -90,6 +100,12 @@ class Node:
         if hello.source not in self.speakers and len(self.speakers) >= _MOST_SPEAKERS:
             del self.speakers[next(iter(self.speakers))]
         self.speakers[hello.source] = Speaker(hello.interval_ns, dropped=hello.dropped)
+        shortest_ns = min(speaker.interval_ns for speaker in self.speakers.values())
+        self._frames.per_second = max(_PER_SECOND, _PER_INTERVAL * 1e9 / shortest_ns)
+
+    def admits(self, kind: int, now_ns: int) -> bool:
+        """Return whether it may send one more frame of this kind; too many of others don't keep alerts out."""
+        return (self._alerts if kind == Kind.ALERT else self._frames).takes(now_ns)
 
     def hears(self, source: str, now_ns: int) -> bool:
         """Note a word of a process; return whether it is one that says that the node is well."""

@@ -42,7 +42,8 @@ class Limits:
 class Receiver:
     """The hub of all connections. ``tell`` gets every alert that says something new, ``say`` every line of trouble.
 
-    Neither may block. ``alerts``, ``frames``: how many were told, and received.
+    Neither may block. ``alerts``, ``frames``: how many were told, and received; ``left_out``: frames that were not,
+    because their node sent too many.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Receiver:
         self.roster = Roster(limits.nodes, limits.keep_ns, limits.budget)
         self.alerts = 0
         self.frames = 0
+        self.left_out = 0
         self.complaints = Complaints(say)
         self._tell = tell
         self._say = say
@@ -79,6 +81,14 @@ class Receiver:
         self._connections.add(connection)
         self._strangers[connection] = None
         return True
+
+    def admits(self, connection: Connection, kind: int, now_ns: int) -> bool:
+        """Return whether its node may send one more frame of this kind; count it otherwise."""
+        node = self.roster.node(connection.hello) if connection.hello else None
+        if node is None or node.admits(kind, now_ns):
+            return True
+        self.left_out += 1
+        return False
 
     def received(self, connection: Connection, message: Message, now_ns: int) -> None:
         """Take a message; the first is a Hello. Raises RecordingError to refuse it."""
@@ -151,6 +161,7 @@ class Receiver:
         """One line of what was done."""
         return (
             f"{units.many(len(self.roster.nodes), 'node')}, {units.many(self.frames, 'frame')},"
+            f"{f' {self.left_out} more left out,' if self.left_out else ''}"
             f" {units.many(self.alerts, 'alert')} told, {self.roster.silences} silent without a goodbye,"
             f" {units.many(self.complaints.total, 'complaint')}"
         )
