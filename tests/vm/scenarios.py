@@ -44,6 +44,13 @@ class Scenario:
     why: str = ""
 
 
+#: Without a time for which what is in use has to stay in memory, the kernel reads the same files again and again instead
+#: of panicking: files come from this machine's memory, faster than any drive.
+_OOM_PANIC = {
+    "vm.panic_on_oom": "1",
+    "/sys/kernel/mm/lru_gen/enabled": "y",
+    "/sys/kernel/mm/lru_gen/min_ttl_ms": "5000",
+}
 #: Left at 21 s, RCU complains first, and its lines on the serial console feed the watchdog: see softirq-lockup.
 _RCU_LATER = {"/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout": "60"}
 _SOFT_LOCKUP = {"kernel.softlockup_panic": "1", **_RCU_LATER}
@@ -171,8 +178,10 @@ _ALL = (
         rules=("memory-exhaustion",),
         culprit="lab_leak",
         countdown="slope",
-        settings={"vm.panic_on_oom": "1"},
+        settings=_OOM_PANIC,
         bound_s=150,
+        why="The multi-generational LRU is on, with 5 s in which what is in use stays in memory (`lru_gen/min_ttl_ms`): "
+        "else this kernel thrashes for minutes.",
     ),
     Scenario(
         name="skb-leak",
@@ -182,7 +191,7 @@ _ALL = (
         rules=("memory-exhaustion",),
         culprit="kmalloc-2k",
         countdown="slope",
-        settings={"vm.panic_on_oom": "1"},
+        settings=_OOM_PANIC,
         bound_s=150,
         why="Packets of 1 KiB and their overhead are in the cache of 2 KiB objects.",
     ),
