@@ -44,8 +44,8 @@ class Scenario:
     why: str = ""
 
 
-#: Without a time for which what is in use has to stay in memory, the kernel reads the same files again and again instead
-#: of panicking: files come from this machine's memory, faster than any drive.
+#: Unless what is in use has to stay in memory for a time, the kernel reads the same files again and again instead of
+#: panicking: they come from this machine's memory, faster than from any drive.
 _OOM_PANIC = {
     "vm.panic_on_oom": "1",
     "/sys/kernel/mm/lru_gen/enabled": "y",
@@ -180,8 +180,8 @@ _ALL = (
         countdown="slope",
         settings=_OOM_PANIC,
         bound_s=150,
-        why="The multi-generational LRU is on, with 5 s in which what is in use stays in memory (`lru_gen/min_ttl_ms`): "
-        "else this kernel thrashes for minutes.",
+        why="What has been in use in the last 5 s stays in memory (`lru_gen/min_ttl_ms`); else this kernel thrashes "
+        "for minutes.",
     ),
     Scenario(
         name="skb-leak",
