@@ -110,8 +110,9 @@ RULES = (
 A wait for a grace period goes on: some CPU has not passed through the scheduler, or a task does not leave its
 read-side section. Memory that was to be freed piles up, and whoever waits for RCU hangs.
 
-Severity: warning from {duration(limits.RCU_WARN_NS)}, or a quarter of the kernel's own budget where that is shorter;
-page from half of it, or if it ends in a panic (`kernel.panic_on_rcu_stall`).
+Severity: warning from {duration(limits.RCU_WARN_NS)}, or a quarter of the kernel's own budget where that is shorter,
+and an interval earlier where a CPU is held up; page from half of the budget, or if it ends in a panic
+(`kernel.panic_on_rcu_stall`).
 
 Countdown: the kernel reports after `rcupdate.rcu_cpu_stall_timeout` (21 s; up to 300) and every three times that
 again; it panics with the first report, or the N-th since boot (`kernel.max_rcu_stall_to_panic`). Where a CPU is held
