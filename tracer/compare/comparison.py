@@ -15,15 +15,30 @@ from tracer.compare.deviation import Findings, of_histograms, of_numbers
 from tracer.compare.facts import Difference, differences
 from tracer.compare.metrics import METRICS, Cause, Series
 from tracer.compare.node import Node
-from tracer.compare.telling import Told, told_histogram, told_number
+from tracer.compare.telling import Told, Unit, told_histogram, told_number
 
-__all__ = ["Common", "Comparison", "Confidence", "Suspect", "compare"]
+__all__ = ["Common", "Comparison", "Confidence", "Detail", "Suspect", "compare"]
 
 Confidence = Literal["high", "medium", "low"]
 _SURE, _UNSURE = 1.5, 1.15  # times the score that is needed
 _SURE_WINDOWS = 5
 _LOSSY = 0.01
 _NS = 1e9
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
+
+    ``holder`` and ``pid`` are the task that had the CPU, if it is one. ``throttled``: tasks waited for CPUs that were
+    idle, as a CPU quota makes them.
+    """
+
+    cpus: str = ""
+    who: str = ""
+    holder: str = ""
+    pid: int = 0
+    throttled: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,13 +150,16 @@ def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
     if metric.kind == "histogram":
         slots = grid.histograms(series)
         findings = of_histograms(slots, grid.length_ns)
-        return findings, [told_histogram(series, one, slots) for one in findings.deviations]
+        told = [told_histogram(series, one, slots) for one in findings.deviations]
+        return findings, [one for one in told if one.value > one.median]
     pairs = grid.numbers(series)
     if metric.kind == "rate":
         pairs[..., 1] /= _NS
     findings = of_numbers(pairs, metric.least)
-    unit = "share" if metric.kind == "share" else "per second"
-    return findings, [told_number(series, one, pairs, unit) for one in findings.deviations]  # type: ignore[arg-type]
+    unit: Unit = "share" if metric.kind == "share" else "per second"
+    told = [told_number(series, one, pairs, unit) for one in findings.deviations]
+    # Added up over all its windows it must still show.
+    return findings, [one for one in told if one.value + metric.least >= limits.EFFECT * (one.median + metric.least)]
 
 
 def _suspect(grid: Grid, label: str, place: int, deviations: list[Told]) -> Suspect:

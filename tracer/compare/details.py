@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.analysis.finding import Finding
 from tracer.analysis.names import VECTORS, cpu_list
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
-from tracer.compare.comparison import Suspect
+from tracer.compare.comparison import Detail, Suspect
 from tracer.compare.metrics import METRICS, Series
 from tracer.errors import RecordingError
 from tracer.recording import RecordingReader
 
-__all__ = ["Detail", "look"]
+__all__ = ["look"]
 
 # Where one CPU has this share of all the time, it is the one.
 _MAIN_SHARE = 0.5
-
-
-@dataclass(frozen=True)
-class Detail:
-    """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
-
-    ``throttled``: tasks waited for CPUs that were idle, as a CPU quota makes them.
-    """
-
-    cpus: str = ""
-    who: str = ""
-    throttled: bool = False
 
 
 def look(suspect: Suspect) -> Detail:
@@ -44,7 +30,16 @@ def look(suspect: Suspect) -> Detail:
     finding = next((one for one in judge(summary).things if _about(one, series)), None)
     if finding is None:
         return Detail(cpus=_main_cpu(summary, series))
-    return Detail(finding.subject, finding.who, finding.values.get("cause") == "idle")
+    values = finding.values
+    # One task, and not one of many that had the CPU for a part of the time each.
+    one = values.get("cause") == "hog"
+    return Detail(
+        cpus=finding.subject,
+        who=finding.who,
+        holder=str(values["holder_comm"]) if one else "",
+        pid=int(str(values["holder_pid"])) if one else 0,
+        throttled=values.get("cause") == "idle",
+    )
 
 
 def _about(finding: Finding, series: Series) -> bool:

@@ -8,14 +8,16 @@ from typing import Literal
 import numpy as np
 
 from tracer.compare import limits
-from tracer.compare.robust import mad, medians
-from tracer.compare.scan import LEAST_WINDOWS, Stretch, baseline_of, extended, noise, scan, step_noise
-from tracer.compare.shapes import centroids, cumulative, means_ns, tails
+from tracer.compare.robust import mad, medians, scatter
+from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, scan, step_noise
+from tracer.compare.shapes import centroids, cumulative, errors, means_ns, tails
 
 __all__ = ["Deviation", "Findings", "of_histograms", "of_numbers"]
 
 # What is slower as a whole has a heavier tail as well: a tail is told where it says much more.
 _CLEARER = 1.5
+# What is seen now and then only has no noise that could be told.
+_KNOWN = 0.5
 Form = Literal["bulk", "tail"]
 
 
@@ -59,14 +61,15 @@ def of_histograms(slots: np.ndarray, length_ns: int) -> Findings:
     if known.sum() < 2:
         return Findings((), 0, int(known.sum()))
     slots, middles = slots[known], middles[known]
-    bulk = _Judged(middles - _reference(middles), limits.BULK_SCORE, limits.BULK_FLOOR)
+    apart = middles - _reference(middles)
+    bulk = _Judged(apart, limits.BULK_SCORE, limits.BULK_FLOOR, errors(slots))
     common = bulk.common(middles)
     places, nodes = np.flatnonzero(known), int(known.sum())
     if common:
         return Findings((), common, nodes)
     functions = cumulative(slots)
     counts = np.nan_to_num(medians(np.where(slots.any(axis=-1), slots.sum(axis=-1), np.nan)))
-    above = tails(functions, _reference(functions), counts)
+    above = tails(functions, _reference(functions), counts, apart)
     tail = _Judged(above - _reference(above), limits.TAIL_SCORE, limits.TAIL_FLOOR)
     found: dict[int, Deviation] = {}
     for form, judged in (("bulk", bulk), ("tail", tail)):
@@ -104,9 +107,12 @@ def of_numbers(pairs: np.ndarray, least: float) -> Findings:
 
 
 class _Judged:
-    """Deviations of nodes from each other, ``(nodes, windows)`` in octaves, and what is beyond the noise in them."""
+    """Deviations of nodes from each other, ``(nodes, windows)`` in octaves, and what is beyond the noise in them.
 
-    def __init__(self, deviations: np.ndarray, needed: float, floor: float) -> None:
+    ``errors`` are their standard errors, as far as known, of the same shape.
+    """
+
+    def __init__(self, deviations: np.ndarray, needed: float, floor: float, errors: np.ndarray | float = 0.0) -> None:
         self._deviations = deviations
         self._needed = needed
         self._floor = floor
@@ -115,8 +121,9 @@ class _Judged:
         own = medians(deviations[:, : self._baseline], 1) if self._baseline else np.zeros(len(deviations))
         self._change = deviations - own[:, None]
         # Two nodes deviate from each other by the same: a few tell nothing of their scatter.
-        steady = np.full(deviations.shape[1], step_noise(self._change, floor))
-        self._sigma = steady if self._few else noise(self._change, floor)
+        sigma = step_noise(self._change, floor) if self._few else noise(self._change, floor)
+        self._errors = errors
+        self._sigma = np.fmax(np.broadcast_to(sigma, deviations.shape), errors)
 
     def found(self) -> list[tuple[int, float, int, int, bool]]:
         """Return (node, score, begin, end, lasting) of those that deviate, scores as multiples of what is needed."""
@@ -132,7 +139,7 @@ class _Judged:
 
     def _whole(self, node: int, stretch: Stretch) -> tuple[int, int]:
         begin, end = int(stretch.begin[node]), int(stretch.end[node])
-        return extended(self._change[node], self._sigma, begin, end, self._baseline)
+        return extended(self._change[node], self._sigma[node], begin, end, self._baseline)
 
     def size(self, node: int, begin: int, end: int, lasting: bool) -> float:
         """Return by how many octaves a node deviates in a stretch of windows."""
@@ -145,7 +152,7 @@ class _Judged:
         """
         if self._few or not self._baseline:
             return 0
-        sigma = np.full(self._change.shape[1], step_noise(self._change, self._floor))
+        sigma = np.fmax(step_noise(self._change, self._floor), self._errors)
         slower, faster = scan(self._change, sigma, self._baseline), scan(-self._change, sigma, self._baseline)
         step = np.log2(limits.EFFECT)
         deviating = [
@@ -162,15 +169,21 @@ class _Judged:
         return risen if limits.COMMON_SHARE * len(values) < risen < len(values) else 0
 
     def _lasting(self) -> list[tuple[int, float, int, int, bool]]:
-        """Nodes that deviate from the first window to the last."""
-        levels = medians(self._deviations, 1)
-        middle, scatter = float(medians(levels)), float(mad(levels))
+        """Nodes that deviate all the time, or again and again from the start on."""
+        # As in the scan, one window is at most so many sigmas.
+        bounded = np.clip(self._deviations, -CLIP * self._sigma, CLIP * self._sigma)
+        known = ~np.isnan(bounded)
+        levels = np.where(known, bounded, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        middle = float(medians(levels))
         # Of a few nodes the scatter is unknown: the effect asked of them is greater.
-        sigma = np.log2(limits.EFFECT_OF_FEW) / limits.LEVEL_SCORE if self._few else max(scatter, 2 * self._floor)
+        sigma = (
+            np.log2(limits.EFFECT_OF_FEW) / limits.LEVEL_SCORE
+            if self._few
+            else max(float(scatter(levels - middle)), self._floor)
+        )
         needed = limits.LEVEL_SCORE * self._needed / limits.BULK_SCORE
         scores = (levels - (0 if self._few else middle)) / sigma / needed
-        known = (~np.isnan(self._deviations)).sum(axis=1)
-        beyond = (self._deviations > np.log2(limits.EFFECT)).sum(axis=1) >= limits.LASTING * known
+        beyond = (self._deviations > np.log2(limits.EFFECT)).sum(axis=1) >= limits.LASTING * known.sum(axis=1)
         windows = self._deviations.shape[1]
         return [
             (node, float(scores[node]), 0, windows, True) for node in np.flatnonzero((scores > 1) & beyond).tolist()
@@ -202,5 +215,8 @@ def _cost(slots: np.ndarray, node: int, length_ns: int) -> tuple[float, float]:
 
 
 def _enough(values: np.ndarray) -> np.ndarray:
-    found: np.ndarray = (~np.isnan(values)).sum(axis=1) >= LEAST_WINDOWS
+    """Return which nodes are known in at least three windows, and in half of those in which any is."""
+    known = ~np.isnan(values)
+    least = max(LEAST_WINDOWS, _KNOWN * known.any(axis=0).sum())
+    found: np.ndarray = known.sum(axis=1) >= least
     return found

@@ -18,8 +18,8 @@ TAIL_SCORE: Final = 8.0
 LEVEL_SCORE: Final = 5.0
 #: The scores of the other nodes say what is usual here: beyond their median by so many of their own sigmas.
 PEER_SIGMAS: Final = 6.0
-#: Of a recording's windows, so many deviate where it is said to deviate from the start.
-LASTING: Final = 0.7
+#: Of a recording's windows, so many deviate where it is said to deviate from the start: a fault may come and go.
+LASTING: Final = 0.3
 #: Lost per second of wall clock, over all CPUs: what costs less than 100 µs a second makes no straggler.
 LEAST_LOST: Final = 1e-4
 #: Sigma is never taken to be less (octaves): five of them are 10 %.

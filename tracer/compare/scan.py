@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.compare.robust import SIGMA_OF_MAD, mad, medians
+from tracer.compare.robust import medians, scatter
 
-__all__ = ["LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise", "scan", "step_noise"]
+__all__ = ["CLIP", "LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise", "scan", "step_noise"]
 
 #: Persistence: shorter deviations are bursts, which every node has. Minder's precision fell from 0.90 to 0.76 without.
 LEAST_WINDOWS = 3
 #: The first part of a recording is the node's own baseline, if it leaves enough to compare with it.
 _BASELINE = 1 / 3
 _LEAST_BASELINE = 3
-# One window, however bad, is at most this many sigmas, and at least LEAST_WINDOWS have to be beyond _EACH: bursts are
-# neither long nor many.
-_CLIP = 10.0
+#: One window, however bad, is at most this many sigmas, and at least LEAST_WINDOWS have to be beyond _EACH: bursts are
+#: neither long nor many.
+CLIP = 10.0
 _EACH = 2.0
 
 
@@ -39,7 +39,7 @@ def baseline_of(windows: int) -> int:
 def step_noise(deviations: np.ndarray, floor: float) -> float:
     """Return what ``deviations`` ``(nodes, windows)`` scatter from one window to the next; at least ``floor``."""
     steps = np.diff(deviations, axis=1)
-    return float(np.fmax(SIGMA_OF_MAD * medians(np.abs(steps).ravel()) / np.sqrt(2), floor))
+    return float(np.fmax(scatter(steps.ravel()) / np.sqrt(2), floor))
 
 
 def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
@@ -47,7 +47,7 @@ def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
 
     The greater of what windows scatter from one to the next, and of what nodes scatter in that window.
     """
-    across = mad(deviations)
+    across = scatter(deviations - medians(deviations))
     # Where half of the nodes deviate they are no measure of each other.
     across = np.fmin(across, 2 * medians(across))
     found: np.ndarray = np.fmax(across, step_noise(deviations, floor))
@@ -57,10 +57,11 @@ def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
 def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int) -> Stretch:
     """Return each node's worst stretch of at least ``LEAST_WINDOWS`` windows after the ``baseline``.
 
-    ``deviations`` ``(nodes, windows)`` are less each node's own baseline, if there is one, whose noise counts as well.
+    ``deviations`` ``(nodes, windows)`` are less each node's own baseline, if there is one, whose noise counts as well;
+    ``sigma`` is of the same shape, or of the windows'.
     Windows that are NaN count nothing.
     """
-    scores = np.clip(deviations[:, baseline:] / sigma[baseline:], -_CLIP, _CLIP)
+    scores = np.clip((deviations / sigma)[:, baseline:], -CLIP, CLIP)
     known = ~np.isnan(scores)
     sums = _summed(np.where(known, scores, 0))
     counts, beyond = _summed(known.astype(float)), _summed((known & (scores > _EACH)).astype(float))

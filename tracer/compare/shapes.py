@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.histogram import FIRST_BUCKET, LAST_BUCKET
 
-__all__ = ["centroids", "cumulative", "log_centers", "means_ns", "tails"]
+__all__ = ["centroids", "cumulative", "errors", "log_centers", "means_ns", "tails"]
 
 #: A window with fewer values says nothing of where the middle lies.
 LEAST_VALUES = 20
@@ -31,6 +31,15 @@ def centroids(slots: np.ndarray) -> np.ndarray:
     return found
 
 
+def errors(slots: np.ndarray) -> np.ndarray:
+    """Return the standard error of ``centroids``, in octaves; NaN where they are."""
+    counts, centers = slots.sum(axis=-1, dtype=np.float64), log_centers()
+    many = np.maximum(counts, 1)
+    variance = np.maximum(slots @ centers**2 / many - (slots @ centers / many) ** 2, 0)
+    found: np.ndarray = np.where(counts >= LEAST_VALUES, np.sqrt(variance / many), np.nan)
+    return found
+
+
 def means_ns(slots: np.ndarray) -> np.ndarray:
     """Return the mean of histograms in ns; NaN where nothing was counted."""
     counts = slots.sum(axis=-1, dtype=np.float64)
@@ -49,15 +58,31 @@ def cumulative(slots: np.ndarray) -> np.ndarray:
     return found
 
 
-def tails(functions: np.ndarray, reference: np.ndarray, values: np.ndarray) -> np.ndarray:
+def tails(
+    functions: np.ndarray, reference: np.ndarray, values: np.ndarray, ahead: np.ndarray | float = 0.0
+) -> np.ndarray:
     r"""Return how much later than ``reference`` histograms are, above all in the tail, in octaves; never below 0.
 
     One-sided Wasserstein distance whose gap is weighted with 1/√(F(1-F)), which is what sampling makes of it: so the
     tail counts as much as the middle. ``functions`` ``(nodes, windows, n)`` and ``reference`` ``(…, n)`` are of
     ``cumulative``; ``values`` ``(windows,)`` is how many a histogram usually holds: beyond 1/values there is nothing.
+    ``ahead`` ``(nodes, windows)``: by so many octaves the whole of a histogram is later, which is no tail's doing.
     """
     floor = 1 / np.maximum(values, 2)[..., None]
-    inside = np.clip(reference, floor, 1 - floor)
-    gap = np.maximum(reference - functions, 0) / np.sqrt(inside * (1 - inside))
+    moved = _moved(np.broadcast_to(reference, functions.shape), np.broadcast_to(ahead, functions.shape[:-1]))
+    inside = np.clip(moved, floor, 1 - floor)
+    gap = np.maximum(moved - functions, 0) / np.sqrt(inside * (1 - inside))
     found: np.ndarray = gap.sum(axis=-1) * _STEP * _COARSE
+    return found
+
+
+def _moved(functions: np.ndarray, octaves: np.ndarray) -> np.ndarray:
+    """Return distribution functions moved to the right by ``octaves``, between two of their steps where need be."""
+    steps = np.nan_to_num(octaves)[..., None] / (_STEP * _COARSE)
+    last = functions.shape[-1] - 1
+    places = np.arange(last + 1) - steps
+    below = np.floor(places).astype(int)
+    low = np.where(below < 0, 0.0, np.take_along_axis(functions, np.clip(below, 0, last), -1))
+    high = np.where(below + 1 < 0, 0.0, np.take_along_axis(functions, np.clip(below + 1, 0, last), -1))
+    found: np.ndarray = low + (high - low) * (places - below)
     return found

@@ -10,13 +10,14 @@ import numpy as np
 from tracer.analysis.statistics import Statistics
 from tracer.compare.deviation import Deviation
 from tracer.compare.metrics import Series
+from tracer.compare.shapes import means_ns
 
-__all__ = ["Told", "told_histogram", "told_number"]
+__all__ = ["Told", "Unit", "told_histogram", "told_number"]
 
 Unit = Literal["ns", "share", "per second"]
 _QUANTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
 # Of all quantiles that differ about as much, the first of these is told.
-_PREFERRED = ("p99", "p50", "p90", "p99.9")
+_PREFERRED = ("p99", "p50", "p90", "p99.9", "mean")
 _ABOUT = 0.9
 
 
@@ -24,8 +25,8 @@ _ABOUT = 0.9
 class Told:
     """A deviation with its numbers.
 
-    ``quantity`` is the quantile, "" of a share or rate. ``value`` is the node's, ``median``, ``low`` and ``high`` (the
-    quartiles) those of its ``peers``, all in ``unit``, in the windows in which it deviates.
+    ``quantity`` is the quantile or ``mean``, "" of a share or rate. ``value`` is the node's; ``median``, ``low`` and
+    ``high`` (the quartiles) are those of its ``peers``; all in ``unit``, in the windows in which it deviates.
     """
 
     series: Series
@@ -40,12 +41,14 @@ class Told:
 
 
 def told_histogram(series: Series, deviation: Deviation, slots: np.ndarray) -> Told:
-    """Tell a deviation of histograms ``(nodes, windows, SLOTS)`` by the quantile that shows it best."""
+    """Tell a deviation of histograms ``(nodes, windows, SLOTS)`` by the quantile, or the mean, that shows it best."""
     merged = slots[:, deviation.begin : deviation.end].sum(axis=1)
     statistics = [Statistics.from_slots(one, 0).told for one in merged]
+    columns = {name: np.array([getattr(one, attribute) for one in statistics]) for name, attribute in _QUANTILES}
+    # What a few values in a hundred thousand do shows in no quantile.
+    columns["mean"] = means_ns(merged)
     found = {}
-    for name, attribute in _QUANTILES:
-        values = np.array([getattr(one, attribute) for one in statistics])
+    for name, values in columns.items():
         others = _known(np.delete(values, deviation.node))
         if np.isfinite(values[deviation.node]) and others.size:
             found[name] = _told(series, deviation, name, "ns", float(values[deviation.node]), others)

@@ -1,0 +1,225 @@
+"""`foreshock compare`: one sentence first, numbers beside those of peers, what differs; exit codes, hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from sim.recordings import DEMO, Change, slower, twin, write_twins
+
+from tracer.commands import main
+from tracer.compare.comparison import Comparison, Detail, compare
+from tracer.compare.reading import read_nodes
+from tracer.compare.verdict import headline
+from tracer.recording import read_recording
+from tracer.reports.comparison import render
+from tracer.units import display_width
+from tracer.window import Window
+
+HOSTILE = "\x1b[2Jcu\u202e9\n"
+ILL = slower(("softirq", "delay"), 64, since=30, share=0.1, vector=3)
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_twins(tmp_path_factory.mktemp("healthy"), 9)
+
+
+@pytest.fixture(scope="module")
+def ill(tmp_path_factory: pytest.TempPathFactory, healthy: list[str]) -> str:
+    """A tenth node whose NET_RX softirqs come late from the middle on, and that has a setting of its own."""
+    folder = tmp_path_factory.mktemp("ill")
+    source = read_recording(DEMO)
+    settings = {"sysctl": {**source.header["fingerprint"]["sysctl"], "vm.swappiness": "1"}}
+    return str(twin(folder / "cu99.fsk", source, "cu99", seed=99, change=ILL, header={"fingerprint": settings}))
+
+
+def run(*arguments: str, width: int = 80) -> Result:
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(main, ["compare", *arguments])
+
+
+def compared(paths: Sequence[str]) -> Comparison:
+    return compare(read_nodes(paths)[0])
+
+
+def test_healthy_twins_say_so_and_exit_with_0(healthy: list[str]):
+    done = run(*healthy)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no node deviates by more than 10 %\n")
+    assert "9 nodes, " in done.stdout
+
+
+def test_the_straggler_comes_first_with_its_number_and_its_peers(healthy: list[str], ill: str):
+    done = run(*healthy, ill)
+    assert done.exit_code == 1
+    said = " ".join(done.stdout.split())
+    assert re.match(
+        r"node cu99 is the straggler: NET_RX softirq delay p9\S+ \S+ µs against \S+ µs \(9 peers\), since", said
+    )
+    assert "confidence high" in said and "likely cause: softirq" in said
+
+
+def test_the_onset_is_the_moment_of_the_fault(healthy: list[str], ill: str):
+    start = read_nodes([ill])[0][0].start_ns
+    (one,) = compared([*healthy, ill]).suspects
+    assert one.since_ns == pytest.approx(start + 30e9, abs=4.1e9)
+
+
+def test_what_differs_is_shown_and_nothing_else(healthy: list[str], ill: str):
+    lines = run(*healthy, ill, width=100).stdout.splitlines()
+    title = next(number for number, line in enumerate(lines) if line.startswith("WHAT DIFFERS"))
+    table = lines[title + 1 : lines.index("", title) if "" in lines[title:] else None]
+    assert table[0].split() == ["setting", "cu99", "their", "twins", "agree"]
+    rows = [line.split() for line in table[1:]]
+    assert ["sysctl", "/", "vm.swappiness", "1", "60", "100", "%"] in rows
+    assert len([row for row in rows if "sysctl" in " ".join(row)]) == 1
+
+
+def test_many_together_blame_nobody(tmp_path: Path):
+    paths = write_twins(tmp_path, 10, dict.fromkeys(range(6), slower(("softirq", "delay"), 16, since=30)))
+    done = run(*paths)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("common cause: ")
+    assert "NET_RX softirq delay: 6 of 10 nodes" in done.stdout
+
+
+def idling(number: int, window: Window) -> Window:
+    """The node has nothing to do from the middle on: it waits."""
+    if (window.probe, window.table) != ("cpustate", "time") or number < 30:
+        return window
+    rows = window.rows.copy()
+    rows["idle_ns"] += rows["running_ns"]
+    rows["running_ns"] = 0
+    return replace(window, rows=rows)
+
+
+def busy(change: Change | None) -> Change:
+    """All nodes compute."""
+
+    def changed(number: int, window: Window) -> Window:
+        if (window.probe, window.table) == ("cpustate", "time"):
+            rows = window.rows.copy()
+            rows["running_ns"] += rows["idle_ns"] // 10 * 9
+            rows["idle_ns"] -= rows["idle_ns"] // 10 * 9
+            window = replace(window, rows=rows)
+        return change(number, window) if change else window
+
+    return changed
+
+
+def test_a_node_that_waits_for_others_is_a_victim(tmp_path: Path):
+    paths = write_twins(tmp_path, 9, {place: busy(idling if place == 4 else None) for place in range(9)})
+    done = run(*paths)
+    assert done.exit_code == 0
+    said = " ".join(done.stdout.split())
+    assert said.startswith("no node deviates by more than 10 %; cu04 only waits for the others (idle time ")
+    assert "VICTIMS" in said
+
+
+def test_few_nodes_are_said(healthy: list[str], ill: str):
+    done = run(*healthy[:4], ill)
+    said = " ".join(done.stdout.split())
+    assert "node cu99 may be the straggler" in said and "fewer than 8 nodes" in said
+    assert run(*healthy[:2]).stdout.startswith("no node deviates by more than 25 %")
+
+
+def test_what_can_not_be_compared_is_named_and_the_rest_answered(healthy: list[str], ill: str, tmp_path: Path):
+    (tmp_path / "broken.fsk").write_bytes(Path(ill).read_bytes()[:30])
+    done = run(*healthy, ill, str(tmp_path / "broken.fsk"), healthy[0])
+    assert done.exit_code == 1
+    said = " ".join(done.stdout.split())
+    assert "cu99 is the straggler" in said
+    assert "broken.fsk: cut off before its header" in said and "same node and time as cu00.fsk" in said
+
+
+@pytest.mark.parametrize("chosen", [["gone.fsk", "gone too.fsk"], ["gone.fsk"]])
+def test_nothing_to_compare_is_an_error_with_a_hint(chosen: list[str], healthy: list[str]):
+    for arguments in (chosen, [*chosen, healthy[0]]):
+        done = run(*arguments)
+        assert done.exit_code == 4 and not done.stdout
+        assert re.fullmatch(r"foreshock: error: .*it takes two\.\nhint: gone.fsk.*\n", done.stderr)
+
+
+def test_recordings_that_are_too_short_are_an_error(tmp_path: Path):
+    done = run(*write_twins(tmp_path, 3, seconds=1))
+    assert done.exit_code == 4
+    assert "windows in common" in done.stderr or "it takes two" in done.stderr
+
+
+def test_no_files_is_a_usage_error():
+    assert run().exit_code == 2
+
+
+def test_json_says_what_the_text_says(healthy: list[str], ill: str):
+    done = run("--json", *healthy, ill)
+    assert done.exit_code == 1
+    tree = json.loads(done.stdout)
+    assert tree["schema"] == "foreshock.compare/1"
+    assert tree["verdict"].startswith("node cu99 is the straggler")
+    (suspect,) = tree["suspects"]
+    first = suspect["deviations"][0]
+    assert (suspect["node"], suspect["cause"], first["series"], first["part"]) == (
+        *("cu99", "softirq"),
+        *("softirq.delay", "NET_RX"),
+    )
+    assert first["value"] > first["peers_median"] > 1e-7 and first["unit"] == "s"
+    assert first["peers_low"] <= first["peers_median"] <= first["peers_high"]
+    assert {"setting", "suspects", "twins", "agree", "of"} == {*tree["differences"][0]}
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+def test_every_line_fits_and_hostile_names_are_escaped(width: int, tmp_path: Path):
+    source = read_recording(DEMO)
+    paths = write_twins(tmp_path, 8)
+    facts = {"fingerprint": {HOSTILE: {HOSTILE: HOSTILE * 50}}}
+    paths.append(str(twin(tmp_path / f"{HOSTILE[:4]}.fsk", source, HOSTILE, change=ILL, header=facts)))
+    broken = tmp_path / "\x1b]0;x\x07.fsk"
+    broken.write_text("no")
+    for arguments in ([*paths, str(broken)], ["--json", *paths, str(broken)]):
+        done = run(*arguments, width=width)
+        assert done.exit_code == 1
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", done.stdout)
+        if arguments[0] != "--json":
+            assert all(display_width(line) <= max(80, width) for line in done.stdout.splitlines())
+    assert HOSTILE not in str(json.loads(done.stdout))
+
+
+def test_who_had_the_cpu_is_told_where_it_was_seen(tmp_path: Path):
+    """The sample's own hog, which takes CPU 1 now and then, and none of that on its twins."""
+
+    def calm(number: int, window: Window) -> Window:
+        if window.probe != "runqueue":
+            return window
+        rows = window.rows.copy()
+        if window.table == "worst":
+            return replace(window, rows=rows[:0])
+        rows["slots"][:, 150:] = 0
+        return replace(window, rows=rows)
+
+    paths = write_twins(tmp_path, 9, {place: calm for place in range(9) if place != 4})
+    said = " ".join(run(*paths, width=100).stdout.split())
+    assert re.match(
+        r"node cu04 (is|may be) the straggler: run-queue wait mean .* since the start, CPU 1; hog\[\d+\] had the CPU",
+        said,
+    )
+    assert "likely cause: scheduler" in said
+
+
+def test_the_headline_counts_what_it_does_not_name(healthy: list[str], ill: str):
+    comparison = compared([*healthy, ill])
+    (one,) = comparison.suspects
+    five = replace(comparison, suspects=tuple(replace(one, label=f"n{number}") for number in range(5)))
+    said = headline(five, {})
+    assert said.startswith("5 of 10 nodes are stragglers: n0 (") and said.endswith(" and 2 more")
+    assert "no single one" in headline(replace(five, labels=five.labels[:8]), {})
+    assert "; a[7] had the CPU" in headline(comparison, {"cu99": Detail(holder="a", pid=7)})
+    assert "quota" in " ".join(render(comparison, {"cu99": Detail(throttled=True)}))
+    assert np.isnan(replace(comparison.grid, by_start=True).unix_ns(0))
+    lines = " ".join(render(replace(comparison, grid=replace(comparison.grid, by_start=True)), {}))
+    assert "different times" in lines

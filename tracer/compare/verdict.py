@@ -1,0 +1,80 @@
+"""The comparison in one sentence, and how its numbers are told. Names in it are quoted, not yet escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracer.analysis.names import quoted, task
+from tracer.compare import limits
+from tracer.compare.comparison import Common, Comparison, Detail, Suspect
+from tracer.compare.telling import Told, Unit
+from tracer.units import MISSING, duration, many, moment, percent, rate
+
+__all__ = ["amount", "headline", "measured", "since"]
+
+_NAMED = 3
+
+
+def headline(comparison: Comparison, details: Mapping[str, Detail]) -> str:
+    """Return the verdict. ``details`` are of suspects, by label."""
+    parts = []
+    if comparison.suspects:
+        parts.append(_stragglers(comparison, details))
+    if comparison.common:
+        parts.append(_common(comparison.common[0]))
+    if not parts:
+        effect = limits.EFFECT_OF_FEW if comparison.few else limits.EFFECT
+        parts.append(f"no node deviates by more than {percent(effect - 1)}")
+    if comparison.victims:
+        parts.append(_victims(comparison.victims))
+    return "; ".join(parts)
+
+
+def measured(told: Told) -> str:
+    """Return a deviation as a sentence's part: ``NET_RX softirq delay p99 9.1 ms against 0.2 ms``."""
+    what = f"{told.series.title} {told.quantity}".rstrip()
+    return f"{what} {amount(told.value, told.unit)} against {amount(told.median, told.unit)}"
+
+
+def amount(value: float, unit: Unit) -> str:
+    """Return a number in its unit."""
+    return {"ns": duration, "share": percent, "per second": rate}[unit](value)
+
+
+def since(suspect: Suspect) -> str:
+    """Return the time of day from which on it deviates, in UTC."""
+    if suspect.lasting:
+        return "the start"
+    return moment(suspect.since_ns, date=False) if suspect.since_ns == suspect.since_ns else MISSING
+
+
+def _stragglers(comparison: Comparison, details: Mapping[str, Detail]) -> str:
+    suspects, nodes = comparison.suspects, len(comparison.labels)
+    if len(suspects) > nodes / 2:
+        return f"{len(suspects)} of {nodes} nodes deviate, each in its own way: no single one is the straggler"
+    if len(suspects) > 1:
+        named = [f"{quoted(one.label)} ({measured(one.deviations[0])})" for one in suspects[:_NAMED]]
+        rest = f" and {len(suspects) - _NAMED} more" if len(suspects) > _NAMED else ""
+        return f"{len(suspects)} of {nodes} nodes are stragglers: {', '.join(named)}{rest}"
+    (one,) = suspects
+    said = "may be" if one.confidence == "low" else "is"
+    told, detail = one.deviations[0], details.get(one.label, Detail())
+    parts = [f"{measured(told)} ({many(told.peers, 'peer')})", *_when(one), *([detail.cpus] if detail.cpus else [])]
+    who = f"; {task(detail.holder, detail.pid)} had the CPU" if detail.holder else ""
+    return f"node {quoted(one.label)} {said} the straggler: {', '.join(parts)}{who}"
+
+
+def _when(suspect: Suspect) -> Sequence[str]:
+    when = since(suspect)
+    return [] if when == MISSING else [f"since {when}"]
+
+
+def _common(common: Common) -> str:
+    return f"common cause: {common.changed} of {common.nodes} nodes deviate together in {common.series.title}"
+
+
+def _victims(victims: Sequence[Suspect]) -> str:
+    one = victims[0]
+    if len(victims) > 1:
+        return f"{len(victims)} nodes only wait for the others, among them {quoted(one.label)}"
+    return f"{quoted(one.label)} only waits for the others ({measured(one.deviations[0])})"

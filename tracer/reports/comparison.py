@@ -1,0 +1,167 @@
+"""The comparison of many nodes as text and for programs: the verdict first, then suspects, settings, what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracer.compare.comparison import Comparison, Detail, Suspect
+from tracer.compare.telling import Told
+from tracer.compare.verdict import headline
+from tracer.escape import printable
+from tracer.reports.layout import Style, table, wrap
+from tracer.reports.sections._section import ROWS, Section
+from tracer.reports.sections.comparison import differing, suspects, victims
+from tracer.units import clip, count, duration, many, moment
+
+__all__ = ["SCHEMA", "as_dict", "render"]
+
+SCHEMA = "foreshock.compare/1"
+_LEAST_WIDTH = 80
+_PROSE_WIDTH = 110
+_FEW = (
+    "fewer than 8 nodes: their own scatter is not known, so that only deviations of 25 % and more count, and "
+    "confidence is low"
+)
+_BY_START = "the recordings are of different times: they are laid beside each other from their starts"
+
+
+def render(
+    comparison: Comparison,
+    details: Mapping[str, Detail],
+    skipped: Sequence[tuple[str, str]] = (),
+    *,
+    width: int = 80,
+    color: bool = False,
+) -> list[str]:
+    """Return the comparison as lines of at most ``width`` (at least 80) cells.
+
+    ``details`` are of suspects, by label; ``skipped`` are recordings that could not be read, with the reason.
+    """
+    width, style = max(width, _LEAST_WIDTH), Style(color)
+    prose = min(width, _PROSE_WIDTH)
+    striking = ("bold", "red") if comparison.suspects else ("bold", "yellow") if comparison.common else ("bold",)
+    lines = [style(line, *striking) for line in wrap(headline(comparison, details), prose, "", "  ")]
+    lines += ["", *wrap(_scope(comparison), prose)]
+    for section in (suspects(comparison, details), victims(comparison), differing(comparison)):
+        lines += _section(section, width, style)
+    if comparison.common:
+        lines += ["", style("COMMON CAUSE", "bold")]
+        lines += [
+            line
+            for one in comparison.common[:ROWS]
+            for line in wrap(f"{one.series.title}: {one.changed} of {one.nodes} nodes", prose, "  - ", "    ")
+        ]
+    limiting = _limits(comparison, skipped)
+    if limiting:
+        lines += ["", style("Limits:", "bold")]
+        lines += [line for one in limiting for line in wrap(one, prose, "  - ", "    ")]
+    return lines
+
+
+def _scope(comparison: Comparison) -> str:
+    """What was compared."""
+    grid = comparison.grid
+    start, end = grid.unix_ns(0), grid.unix_ns(grid.windows)
+    when = f", {moment(start)} to {moment(end)}" if start == start else ""
+    windows = f"{many(grid.windows, 'window')} of {duration(grid.length_ns)}"
+    return f"{many(len(comparison.labels), 'node')}, {count(comparison.judged)} series, {windows}{when}"
+
+
+def _limits(comparison: Comparison, skipped: Sequence[tuple[str, str]]) -> list[str]:
+    """What the verdict could not see, each in a sentence."""
+    found = [_FEW] if comparison.few else []
+    found += [_BY_START] if comparison.grid.by_start else []
+    nodes = len(comparison.labels)
+    found += [f"{title}: recorded on {having} of {nodes} nodes" for title, having in comparison.partly]
+    found += [f"skipped: {path}: {why}" for path, why in (*skipped, *comparison.left_out)]
+    return found + [f"{label}: {remark}" for label, remark in comparison.remarks]
+
+
+def _section(section: Section | None, width: int, style: Style) -> list[str]:
+    if section is None:
+        return []
+    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
+    lines += [style(f"  {section.more}", "dim")] if section.more else []
+    return lines + [
+        line for note in section.notes for line in wrap(printable(note), min(width, _PROSE_WIDTH), "  ", "    ")
+    ]
+
+
+def as_dict(
+    comparison: Comparison, details: Mapping[str, Detail], skipped: Sequence[tuple[str, str]] = ()
+) -> dict[str, Any]:
+    """Return everything that the text says, in base units under stable names; ``reports.json.dumps`` makes it safe.
+
+    Keys are added, never renamed or removed. What is not known is null.
+    """
+    grid = comparison.grid
+    return {
+        "schema": SCHEMA,
+        "verdict": headline(comparison, details),
+        "nodes": list(comparison.labels),
+        "windows": grid.windows,
+        "window_s": grid.length_ns / 1e9,
+        "start_unix_s": grid.unix_ns(0) / 1e9,
+        "end_unix_s": grid.unix_ns(grid.windows) / 1e9,
+        "series": comparison.judged,
+        "few_nodes": comparison.few,
+        "aligned_by_start": grid.by_start,
+        "suspects": [_suspect(one, grid.length_ns, details.get(one.label, Detail())) for one in comparison.suspects],
+        "victims": [_suspect(one, grid.length_ns, Detail()) for one in comparison.victims],
+        "common": [
+            {"series": one.series.metric, "part": one.series.part, "changed": one.changed, "nodes": one.nodes}
+            for one in comparison.common
+        ],
+        "differences": [
+            {
+                "setting": one.name,
+                "suspects": {
+                    suspect.label: value or None for suspect, value in zip(comparison.suspects, one.values, strict=True)
+                },
+                "twins": one.usual or None,
+                "agree": one.having,
+                "of": one.of,
+            }
+            for one in comparison.differences
+        ],
+        "skipped": [{"file": path, "why": why} for path, why in (*skipped, *comparison.left_out)],
+        "remarks": [{"node": label, "remark": remark} for label, remark in comparison.remarks],
+        "recorded_on_some": dict(comparison.partly),
+    }
+
+
+def _suspect(one: Suspect, length_ns: int, detail: Detail) -> dict[str, Any]:
+    return {
+        "node": one.label,
+        "file": one.node.path,
+        "cause": "quota" if detail.throttled else one.cause,
+        "confidence": one.confidence,
+        "since_unix_s": None if one.lasting else one.since_ns / 1e9,
+        "lasting": one.lasting,
+        "cpus": detail.cpus,
+        "who": detail.who,
+        "deviations": [_deviation(told, length_ns) for told in one.deviations],
+    }
+
+
+def _deviation(told: Told, length_ns: int) -> dict[str, Any]:
+    scale, unit = (1e9, "s") if told.unit == "ns" else (1.0, told.unit)
+    one = told.deviation
+    return {
+        "series": told.series.metric,
+        "part": told.series.part,
+        "form": one.form,
+        "quantity": told.quantity,
+        "unit": unit,
+        "value": told.value / scale,
+        "peers_median": told.median / scale,
+        "peers_low": told.low / scale,
+        "peers_high": told.high / scale,
+        "peers": told.peers,
+        "ratio": one.ratio,
+        "score": one.score,
+        "lost_share": one.lost,
+        "first_window": one.begin,
+        "seconds": (one.end - one.begin) * length_ns / 1e9,
+    }

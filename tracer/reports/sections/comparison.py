@@ -1,0 +1,87 @@
+"""Nodes beside each other: what suspects do and their peers don't, and in what they are set up otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tracer.compare.comparison import Comparison, Detail, Suspect
+from tracer.compare.facts import Difference
+from tracer.compare.verdict import amount, since
+from tracer.escape import printable
+from tracer.reports.layout import Column
+from tracer.reports.sections._section import ROWS, Section, more
+from tracer.units import MISSING, percent
+
+__all__ = ["differing", "suspects", "victims"]
+
+_EACH = 4  # deviations of one node; the rest is in the JSON
+_COLUMNS = 3  # suspects whose settings are shown
+_CAUSES = {"none seen": "no cause seen on the host"}
+
+
+def suspects(comparison: Comparison, details: Mapping[str, Detail]) -> Section | None:
+    """Nodes that deviate by themselves, each with the numbers of its peers meanwhile."""
+    return _nodes(comparison.suspects, "SUSPECTS  beside the median and the middle half of their peers", details)
+
+
+def victims(comparison: Comparison) -> Section | None:
+    """Nodes that only wait more than the others do."""
+    return _nodes(comparison.victims, "VICTIMS  nothing on them takes longer: they wait for others", {})
+
+
+def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail]) -> Section | None:
+    rows, notes = [], []
+    for one in nodes[:ROWS]:
+        for number, told in enumerate(one.deviations[:_EACH]):
+            spread = f"{amount(told.low, told.unit)} – {amount(told.high, told.unit)}"
+            rows.append(
+                [
+                    "" if number else one.label,
+                    f"{told.series.title} {told.quantity}".rstrip(),
+                    *(amount(value, told.unit) for value in (told.value, told.median)),
+                    spread,
+                    _ratio(told.value, told.median),
+                    "" if number else since(one).removesuffix(" UTC"),
+                ]
+            )
+        notes.append(_note(one, details.get(one.label, Detail())))
+    columns = [
+        Column("node", right=False, flexible=True, least=8),
+        Column("what", right=False, flexible=True, least=16),
+        *(Column("node's"), Column("peers'"), Column("spread", rank=1), Column("ratio", rank=2)),
+        Column("since UTC", rank=3),
+    ]
+    return Section(title, columns, rows, more(nodes[ROWS:], "other node"), notes=notes) if rows else None
+
+
+def _note(one: Suspect, detail: Detail) -> str:
+    hidden = len(one.deviations) - _EACH
+    rest = f", {hidden} more deviations" if hidden > 0 else ""
+    cause = "quota" if detail.throttled else _CAUSES.get(one.cause, one.cause)
+    where = f" {detail.cpus}." if detail.cpus else ""
+    return f"{one.label}: likely cause: {cause}; confidence {one.confidence}{rest}.{where} {detail.who}".rstrip()
+
+
+def _ratio(value: float, median: float) -> str:
+    if not median or value != value or median != median:
+        return MISSING
+    return f"{value / median:.3g}×" if value / median < 1000 else ">999×"
+
+
+def differing(comparison: Comparison) -> Section | None:
+    """Rows of the fingerprint in which suspects differ from the nodes that don't deviate."""
+    shown = comparison.suspects[:_COLUMNS]
+    rows = [_row(one, len(shown)) for one in comparison.differences]
+    columns = [
+        Column("setting", right=False, flexible=True, least=20, tail=True),
+        *(Column(printable(one.label), right=False, flexible=True, least=10) for one in shown),
+        Column("their twins", right=False, flexible=True, least=10),
+        Column("agree", rank=1),
+    ]
+    title = "WHAT DIFFERS  settings in which suspects are not like nearly all others"
+    return Section(title, columns, rows[: 2 * ROWS], more(rows[2 * ROWS :], "other row")) if rows else None
+
+
+def _row(one: Difference, shown: int) -> list[str]:
+    values = (*one.values[:shown], one.usual)
+    return [one.name, *(value or MISSING for value in values), percent(one.having / one.of)]
