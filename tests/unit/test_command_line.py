@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import click
 import numpy as np
@@ -108,6 +110,24 @@ def test_misuse_names_the_nearest_verb(verb, capsys):
 def test_no_name_leads_out_of_the_folder():
     assert run("../errors") == 2
     assert run("_failures") == 2
+
+
+def test_the_exit_code_tells_what_standard_error_could_not():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tracer", "top", "--once", "/nonexistent.fsk"]
+        assert subprocess.run(command, stderr=full, check=False).returncode == 4
+
+
+def test_an_encoding_without_our_signs_is_no_bug():
+    def shown(*arguments: str) -> str:
+        command = [sys.executable, "-m", "tracer", *arguments]
+        environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+        return subprocess.run(command, capture_output=True, check=True, env=environment).stdout.decode("latin-1")
+
+    sample = str(Path(tracer.__file__).with_name("sample") / "demo.fsk")
+    assert " <= " in shown("top", "--once", sample)
+    assert "≤" in json.loads(shown("summary", "--json", sample))["verdict"]["findings"][0]["what"]
+    assert "probe " in shown("probes", "--no-measure")
 
 
 def test_a_full_disk_is_an_error_not_a_bug():

@@ -8,7 +8,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import click
@@ -103,9 +103,10 @@ def _say(kind: str, message: str = "", hint: str = "") -> None:
     # Imported here: a run that doesn't fail needs nothing of the reports.
     from tracer.escape import printable
 
-    click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
-    if hint:
-        click.echo(f"hint: {printable(hint)}", err=True)
+    with suppress(OSError):  # the exit code says it still
+        click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
+        if hint:
+            click.echo(f"hint: {printable(hint)}", err=True)
 
 
 def own_command() -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
-__all__ = ["hold_streams"]
+import click
+
+__all__ = ["hold_streams", "tell"]
 
 
 def hold_streams() -> None:
@@ -23,3 +26,14 @@ def hold_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal's encoding lacks is no reason to fail; in JSON this is an escape, too.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def tell(text: str) -> None:
+    """Print ``text`` and a newline, with ASCII signs where standard output's encoding has no others."""
+    from tracer.reports.layout import plain_ascii
+    from tracer.reports.terminal import shows_unicode
+
+    click.echo(text if shows_unicode(sys.stdout) else plain_ascii(text))

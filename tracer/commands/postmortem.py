@@ -11,6 +11,7 @@ import sys
 import click
 
 from tracer.commands._options import DURATION
+from tracer.commands._streams import tell
 from tracer.errors import RecordingError
 
 GROUP = "Investigate"
@@ -41,9 +42,8 @@ def postmortem(ctx: click.Context, path: str | None, as_json: bool, last_ns: int
     from tracer.blackbox import DEFAULT_PATH
     from tracer.commands._story import latest_box, story_of
     from tracer.reports import json
-    from tracer.reports.layout import plain_ascii
     from tracer.reports.postmortem import as_dict, render
-    from tracer.reports.terminal import shows_unicode, wants_color
+    from tracer.reports.terminal import wants_color
 
     story, damaged = story_of(path or latest_box(DEFAULT_PATH), last_ns, pstore)
     verdict = judge(story.summary)
@@ -51,7 +51,6 @@ def postmortem(ctx: click.Context, path: str | None, as_json: bool, last_ns: int
         click.echo(json.dumps(as_dict(story, verdict)))
     else:
         width = shutil.get_terminal_size((80, 24)).columns
-        output = "\n".join(render(story, verdict, width=width, color=wants_color(sys.stdout)))
-        click.echo(output if shows_unicode(sys.stdout) else plain_ascii(output))
+        tell("\n".join(render(story, verdict, width=width, color=wants_color(sys.stdout))))
     if damaged:
         ctx.exit(RecordingError.exit_code)

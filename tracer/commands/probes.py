@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracer.commands._streams import tell
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,7 +51,7 @@ def probes(no_measure: bool, as_json: bool) -> None:
     progress = Progress(enabled=True)
     rows, notes = _find_out(not no_measure, lambda text: progress.say(f"probes: {text}"))
     progress.end()
-    click.echo(_as_json(rows, notes) if as_json else _as_text(rows, notes))
+    tell(_as_json(rows, notes) if as_json else _as_text(rows, notes))
 
 
 def _find_out(measured: bool, say: Callable[[str], None]) -> tuple[list[_Row], list[str]]:

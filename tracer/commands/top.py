@@ -13,6 +13,7 @@ import click
 
 from tracer.commands._early import start_early
 from tracer.commands._options import TRACING, refuse, tracing_options
+from tracer.commands._streams import tell
 from tracer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -150,4 +151,4 @@ def _print(state: TopState, as_json: bool) -> None:
 
     columns, lines = shutil.get_terminal_size((80, 24))
     for line in snapshot(state, max(columns, 40), max(lines - 1, 24)):
-        click.echo(line)
+        tell(line)
