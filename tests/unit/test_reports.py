@@ -192,8 +192,8 @@ def test_a_worst_wait_says_what_had_the_cpu_for_most_of_it():
 def test_a_worst_wait_names_who_had_what_is_known_of_it_as_such():
     source = Source.from_header(HEADER)
     little = filled(90 * MS, 0) | {"covered_ns": 2 * MS, "holder_ns": 1 * MS}
-    assert worst_wait(source, **little).endswith("log covers 2.2 %; of that 50 % other[60]")
-    assert worst_wait(source, **little | {"covered_ns": 0, "holder_ns": 0}).endswith("log covers 0 %")
+    assert worst_wait(source, **little).endswith("–  only 2.2 % seen: other[60]")
+    assert worst_wait(source, **little | {"covered_ns": 0, "holder_ns": 0}).endswith("–  only 0 % seen")
 
 
 def test_caveats_are_one_paragraph_after_the_findings():

@@ -80,9 +80,9 @@ def _wait(event: Mapping[str, Any], source: Source) -> list[str]:
     holder, ns = _holder(event, source)
     share = percent(ns / wait) if wait else MISSING
     if not is_seen(event):
-        covered = covered_ns(event)
-        of_that = f"; of that {percent(ns / covered)} {holder}" if ns and covered else ""
-        holder, share = f"log covers {percent(covered / wait)}{of_that}", MISSING
+        # How little is known comes first: where there is no room, the end is cut off.
+        known = f"only {percent(covered_ns(event) / wait)} seen"
+        holder, share = f"{known}: {holder}" if ns else known, MISSING
     cpu = str(event.get("waited_cpu", event.get("cpu", MISSING)))
     waiting = task(str(event.get("comm", "")), int(event.get("pid", 0)))
     return [when(event, source), duration(wait), waiting, cpu, share, holder]
