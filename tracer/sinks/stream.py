@@ -194,6 +194,10 @@ class Stream:
                 self._lose()
                 return False
             del self._pending[:sent]
+            # The kernel holds small data back while the card has not told that the earlier is sent (tcp_autocorking),
+            # which it never does if its interrupts are the stuck CPU's. Asking for no delay, again, sends it at once.
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._socket is not None
 
     def _lose(self) -> None:
