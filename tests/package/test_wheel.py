@@ -49,8 +49,8 @@ def test_holds_exactly_the_packages_and_the_c_sources(wheel: Path, checkout: Pat
     expected = {"tracer/py.typed"}
     for path in checkout.glob("tracer/**/*.py"):
         expected.add(path.relative_to(checkout).as_posix())
-    for path in checkout.glob("tracer/sample/*.fsk"):
-        expected.add(path.relative_to(checkout).as_posix())
+    for pattern in ("sample/*.fsk", "reports/html/assets/*"):
+        expected |= {path.relative_to(checkout).as_posix() for path in checkout.glob(f"tracer/{pattern}")}
     for pattern in ("*.c", "*.h", "headers/**/*.h"):
         expected |= {f"tracer/_bpf/{path.relative_to(checkout / 'bpf')}" for path in checkout.glob(f"bpf/{pattern}")}
     with zipfile.ZipFile(wheel) as archive:

@@ -30,6 +30,10 @@ class Sums:
         self._pending: list[np.ndarray] = []
         self._waiting = 0
 
+    def __len__(self) -> int:
+        """Return how many keys there were when rows were merged last."""
+        return len(self._merged)
+
     def add(self, rows: np.ndarray, **more: object) -> None:
         """Add rows; a column that they lack is taken from ``more``, else 0 or empty."""
         if not rows.shape[0]:

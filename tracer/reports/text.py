@@ -16,7 +16,7 @@ from tracer.reports.sections import SECTIONS, Section
 from tracer.reports.sections.stacks import folded
 from tracer.units import clip, count, duration, many, memory, moment, percent
 
-__all__ = ["render"]
+__all__ = ["loss_meaning", "render"]
 
 # Signs for those who see no colour, words for those who don't know the signs.
 _SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.NOTE: "- "}
@@ -120,7 +120,7 @@ def _losses(summary: Summary) -> str:
     none: list[str] = []
     for probe in sorted(summary.losses.measured):
         lost = {reason: number for reason, number in summary.losses.reasons[probe].items() if number}
-        told = ", ".join(f"{count(number)} {_meaning(probe, reason)}" for reason, number in lost.items())
+        told = ", ".join(f"{count(number)} {loss_meaning(probe, reason)}" for reason, number in lost.items())
         (parts if told else none).append(f"{probe}: {told}" if told else probe)
     if none:
         parts.append(f"0 of {', '.join(none)}")
@@ -129,7 +129,7 @@ def _losses(summary: Summary) -> str:
     return "; ".join(parts) or "not measured"
 
 
-def _meaning(probe: str, reason: str) -> str:
+def loss_meaning(probe: str, reason: str) -> str:
     """Return a loss as its probe explains it; the reason alone where no probe known here does."""
     losses = all_probes()[probe].losses if probe in all_probes() else ()
     told = dict.fromkeys(loss.help for loss in losses if loss.reason == reason)

@@ -1,0 +1,54 @@
+"""Reports in a real browser: the distribution's chromium, driven from here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium")
+    # Root has no sandbox in it.
+    sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=sandbox)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Open a report's file as a reader does; what it should not do is an error at the end."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_report(
+        path: Path, fragment: str = "", *, width: int = 1280, theme: str = "light", motion: str = "reduce"
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion=motion, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda one: complaints.append(f"{one.type}: {one.text}"))
+        page.on("pageerror", lambda one: complaints.append(str(one)))
+        page.on("dialog", lambda one: complaints.append(f"dialog: {one.message}"))
+        page.on("request", lambda one: complaints.append(f"request: {one.url}") if one.url != path.as_uri() else None)
+        page.goto(path.as_uri() + fragment)
+        page.wait_for_selector("html[data-ready]", timeout=30_000)
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert complaints == []

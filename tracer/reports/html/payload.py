@@ -1,0 +1,147 @@
+"""Gathers a recording, interval by interval, for the report, and packs it into as many bytes as a mail may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tracer.analysis.rows import has
+from tracer.analysis.shapes import SAMPLES, STACKS
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+from tracer.analysis.verdict import judge
+from tracer.histogram import edges_ns
+from tracer.reports.html.blob import Blob
+from tracer.reports.html.facts import facts, findings, fingerprint, marks, quality, stack_quality
+from tracer.reports.html.flames import Flames, Limits
+from tracer.reports.html.heat import Heat
+from tracer.reports.html.lanes import Lanes
+from tracer.reports.html.timeline import Timeline
+from tracer.reports.jsonseries import series_entries
+from tracer.reports.story import Sign
+from tracer.units import duration, many
+from tracer.window import Window
+
+__all__ = ["SCHEMA", "Payload"]
+
+SCHEMA = "foreshock.report/1"
+_FLAMES = (("oncpu", "On CPU"), ("offcpu", "Off CPU"))
+#: With fewer bins, or nodes of a flame graph, there is nothing to see.
+_LEAST = 16
+#: Numbers by CPU, line or device in the tables: the worst of each series.
+_ENTRIES = 64
+
+
+class Payload:
+    """The data of one report, in bounded memory whatever the recording's length."""
+
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        self.source = Source.from_header(header)
+        self.summary = Summary(self.source.interval_ns, self.source)
+        self._header = header
+        self._timeline = Timeline(self.source.interval_ns)
+        self._heat, self._lanes = Heat(), Lanes()
+        scales = {"oncpu": 1e9 / self.source.sample_hz, "offcpu": 1.0}
+        self._flames = {probe: Flames(scales[probe]) for probe, _ in _FLAMES}
+        self._timeline.layers += [self._heat, self._lanes, *self._flames.values()]
+
+    def add_interval(self, windows: Sequence[Window]) -> None:
+        """Add the windows of one interval."""
+        if not windows:
+            return
+        paused = self.summary.intervals.paused
+        self.summary.add_interval(windows)
+        if self.summary.intervals.paused > paused:
+            return  # it says nothing about latency
+        bin = self._timeline.bin(min(one.start_ns for one in windows), max(one.end_ns for one in windows))
+        for window in windows:
+            name = (window.probe, window.table)
+            if name == ("cpustate", "time"):
+                self._lanes.add(bin, window)
+            elif name in SAMPLES or name in STACKS:
+                self._flames[window.probe].add(bin, window)
+            elif has(window.rows, "slots"):
+                self._heat.add(bin, window)
+
+    def text(self, most_bytes: int, *, title: str = "", warning: str = "", signs: Sequence[Sign] = ()) -> str:
+        """Return the data as text of at most ``most_bytes``; beyond, time and stacks lose detail, and it says so."""
+        limits = Limits()
+        while True:
+            packed = self._packed(limits, title, warning, signs)
+            if len(packed) <= most_bytes or limits.nodes < _LEAST:
+                return packed
+            limits = replace(limits, nodes=limits.nodes // 2, weights=limits.weights // 2, names=limits.names // 2)
+            if self._timeline.bins > _LEAST:
+                self._timeline.halve()
+
+    def _packed(self, limits: Limits, title: str, warning: str, signs: Sequence[Sign]) -> str:
+        blob, timeline, source = Blob(), self._timeline, self.source
+        verdict = judge(self.summary)
+        shown: list[dict[str, Any]] = [
+            {"name": probe, "title": label, **packed}
+            for probe, label in _FLAMES
+            if (packed := self._flames[probe].packed(blob, limits))
+        ]
+        return blob.text(
+            {
+                "schema": SCHEMA,
+                "title": title,
+                "facts": facts(self.summary, source, self._header),
+                "fingerprint": fingerprint(self._header),
+                "headline": verdict.headline,
+                "severity": verdict.severity.name.lower() if verdict.things and verdict.severity else "",
+                "findings": findings(self.summary, verdict),
+                "normal": [(one.question, one.measured, one.limit) for one in verdict.normal],
+                "missing": list(verdict.missing),
+                "quality": [
+                    *quality(self.summary, source, warning),
+                    *(stack_quality(one, self.summary) for one in shown),
+                ],
+                "time": {
+                    "start_unix_ms": source.unix_ns(timeline.start_ns) / 1e6,
+                    "start_ns": timeline.start_ns,
+                    "bin_ns": timeline.bin_ns,
+                    "bins": timeline.bins,
+                },
+                "edges": blob.add(edges_ns().astype("<f8")),
+                "series": [*self._heat.packed(blob, timeline.bins)],
+                "entries": self._entries(),
+                "lanes": self._lanes.packed(blob, timeline.bins),
+                "marks": [*marks(self.summary, source, signs)],
+                "flames": shown,
+                "dropped": [*self._dropped(shown)],
+            }
+        )
+
+    def _entries(self) -> list[dict[str, Any]]:
+        """Return each series' numbers by CPU, vector, line or device: the worst first."""
+        found = []
+        for name, merged in sorted(self.summary.histograms().items()):
+            entries = [one for one in series_entries(name, merged, self.source) if one["keys"]]
+            entries.sort(key=lambda one: -one["max_s"])
+            found += entries[:_ENTRIES]
+        return found
+
+    def _dropped(self, flames: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield what the file does not hold of the recording, a sentence each."""
+        timeline = self._timeline
+        if timeline.halvings:
+            step, intervals = duration(timeline.bin_ns), many(2**timeline.halvings, "interval")
+            yield f"Times are in steps of {step}, {intervals} of the recording each; marks are exact."
+        for flame in flames:
+            what, total = f"{flame['title']} stacks", duration(flame["total"])
+            if flame["longer"]:
+                yield f"{what} are in steps of {duration(timeline.bin_ns << flame['longer'])}."
+            if flame["pruned"]:
+                yield f"{what}: {duration(flame['pruned'])} of {total} are in [pruned] frames."
+            if flame["untold"]:
+                yield f"{what}: {duration(flame['untold'])} of {total} are left out: too many different ones."
+            if flame["cut_names"]:
+                yield f"{what}: {many(flame['cut_names'], 'long name')} cut short."
+            if flame["unkept"]:
+                yield f"{what}: {many(flame['unkept'], 'stack or function')} had no room for their names."
+        if self._heat.unkept:
+            yield f"{many(self._heat.unkept, 'window')} of further series left out."
+        if self._lanes.unkept:
+            yield f"{many(self._lanes.unkept, 'row')} of further CPUs left out."

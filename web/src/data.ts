@@ -1,0 +1,97 @@
+// The report's data: base64 of gzip of a JSON and the arrays it refers to. See tracer/reports/html/blob.py.
+
+export interface Finding {
+  severity: string;
+  topic: string;
+  what: string;
+  who: string;
+  next: string;
+  anchor: string;
+  series: string;
+  time_ns: number | null;
+}
+
+export interface Mark {
+  kind: string;
+  start_ns: number;
+  end_ns: number;
+  text: string;
+  cpu?: number | null;
+  alert?: { rule: string; title: string; severity: string; next: string; subject: { kind: string; name: string } };
+}
+
+export interface Series {
+  name: string;
+  part: string;
+  help: string;
+  /** Where each bin's cells begin; one more than there are bins. */
+  starts: Uint32Array;
+  slots: Uint16Array;
+  counts: Uint32Array;
+}
+
+export interface Flame {
+  name: string;
+  title: string;
+  /** Bins are 2 ** longer of the timeline's. */
+  longer: number;
+  names: [string, string, number][];
+  modules: string[];
+  parents: Uint32Array;
+  nodes: Uint32Array;
+  bins: Uint32Array;
+  leaves: Uint32Array;
+  weights: Float64Array;
+  total: number;
+  pruned: number;
+  unknown: number;
+}
+
+export interface Entry {
+  series: string;
+  keys: Record<string, string | number>;
+  count: number;
+  p50_s: number | null;
+  p99_s: number | null;
+  max_s: number | null;
+}
+
+export interface Report {
+  title: string;
+  facts: [string, string][];
+  fingerprint: [string, string][];
+  headline: string;
+  severity: string;
+  findings: Finding[];
+  normal: [string, string, string][];
+  missing: string[];
+  quality: { what: string; state: "good" | "bad" | "unknown"; text: string }[];
+  time: { start_unix_ms: number | null; start_ns: number; bin_ns: number; bins: number };
+  /** Upper edges in ns by slot; the last one is beyond all. */
+  edges: Float64Array;
+  series: Series[];
+  entries: Entry[];
+  lanes: { cpus: number[]; states: string[]; shares: Uint8Array };
+  marks: Mark[];
+  flames: Flame[];
+  dropped: string[];
+}
+
+const TYPES: Record<string, (buffer: ArrayBuffer, at: number, length: number) => ArrayLike<number>> = {
+  u1: (buffer, at, length) => new Uint8Array(buffer, at, length),
+  u2: (buffer, at, length) => new Uint16Array(buffer, at, length),
+  u4: (buffer, at, length) => new Uint32Array(buffer, at, length),
+  f8: (buffer, at, length) => new Float64Array(buffer, at, length),
+};
+
+export async function load(text: string): Promise<Report> {
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const length = new DataView(buffer).getUint32(0, true);
+  const json = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+  return JSON.parse(json, (_, value) => {
+    if (value === null || typeof value !== "object" || !("at" in value) || !(value.type in TYPES)) return value;
+    return TYPES[value.type](buffer, 4 + length + value.at, value.length);
+  }) as Report;
+}

@@ -1,0 +1,51 @@
+// Numbers as tracer/units.py writes them.
+
+const GROUP = "\u202f";
+
+export function count(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, GROUP);
+}
+
+const three = (value: number) => String(Number(value.toPrecision(3)));
+
+export function duration(ns: number): string {
+  if (Number.isNaN(ns)) return "–";
+  if (!Number.isFinite(ns) || ns > 1e18) return "> 128 s";
+  for (const [limit, scale, unit] of [
+    [1e3, 1, "ns"],
+    [1e6, 1e3, "µs"],
+    [1e9, 1e6, "ms"],
+    [128.5e9, 1e9, "s"],
+  ] as const)
+    if (Number(ns.toPrecision(3)) < limit) return `${three(ns / scale)} ${unit}`;
+  const seconds = Math.round(ns / 1e9);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
+  return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
+}
+
+export function percent(share: number): string {
+  if (Number.isNaN(share)) return "–";
+  const value = share * 100;
+  if (value > 0 && value < 0.01) return "<0.01 %";
+  if (value > 99 && value < 100) return `${Math.floor(value * 10) / 10} %`;
+  return value >= 10 ? `${value.toFixed(0)} %` : `${Number(value.toPrecision(2))} %`;
+}
+
+export function rate(perSecond: number): string {
+  for (const [limit, scale, unit] of [
+    [1e3, 1, "/s"],
+    [1e6, 1e3, " k/s"],
+    [1e9, 1e6, " M/s"],
+  ] as const)
+    if (perSecond < limit) return three(perSecond / scale) + unit;
+  return `${three(perSecond / 1e9)} G/s`;
+}
+
+/** Seconds of the wall clock, or since the start where that isn't known, as UTC says them. */
+export function clock(seconds: number, known: boolean, digits = 0): string {
+  if (!known) return `${seconds.toFixed(digits)} s`;
+  const text = new Date(Math.round(seconds * 1000)).toISOString();
+  return digits ? text.slice(11, 12 + 8 + digits) : text.slice(11, 19);
+}

@@ -1,0 +1,41 @@
+// Sums of a series' histograms, and the numbers people ask of them.
+
+import type { Series } from "./data";
+
+export const SLOTS = 298;
+export const QUANTILES = [0.5, 0.9, 0.99, 0.999, 1];
+
+/** Counts by slot of the bins from `first` up to `last`. */
+export function summed(series: Series, first: number, last: number): Float64Array {
+  const found = new Float64Array(SLOTS);
+  for (let cell = series.starts[first]; cell < series.starts[last]; cell++) found[series.slots[cell]] += series.counts[cell];
+  return found;
+}
+
+export const total = (slots: Float64Array) => slots.reduce((sum, value) => sum + value, 0);
+
+/** Upper edges in ns of the slots where each of `QUANTILES` is reached; NaN for too few values, as everywhere. */
+export function quantiles(slots: Float64Array, edges: Float64Array): number[] {
+  const all = total(slots);
+  return QUANTILES.map((fraction) => {
+    if (!all || (fraction < 1 && all < Math.round(2 / (1 - fraction)))) return NaN;
+    const rank = Math.max(1, Math.ceil(fraction * all));
+    let sum = 0;
+    for (let slot = 0; slot < SLOTS; slot++) if ((sum += slots[slot]) >= rank) return edge(slot, edges);
+    return Infinity;
+  });
+}
+
+export const edge = (slot: number, edges: Float64Array) => (slot === SLOTS - 1 ? Infinity : edges[slot]);
+
+/** p50, p99, maximum in ns and count of every bin; NaN where nothing was counted. */
+export function byBin(series: Series, edges: Float64Array): [Float64Array, Float64Array, Float64Array, Float64Array] {
+  const bins = series.starts.length - 1;
+  const found = [0, 1, 2, 3].map(() => new Float64Array(bins)) as ReturnType<typeof byBin>;
+  for (let bin = 0; bin < bins; bin++) {
+    const slots = summed(series, bin, bin + 1);
+    const [p50, , p99, , most] = quantiles(slots, edges);
+    [p50, p99, most, total(slots)].forEach((value, line) => (found[line][bin] = value));
+  }
+  return found;
+}

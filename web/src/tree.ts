@@ -1,0 +1,132 @@
+// A flame graph's tree as columns: weights of any range, places, search. No recursion: nodes come after their parents.
+
+import type { Flame } from "./data";
+
+export class Tree {
+  readonly size: number;
+  readonly depth: Uint16Array;
+  /** Of the range: own weight, and with all below. */
+  readonly own: Float64Array;
+  readonly total: Float64Array;
+  /** Where a node begins; its width is its total. */
+  readonly start: Float64Array;
+  /** Siblings by name, children after parents: places stay the same whatever the range. */
+  private readonly order: Uint32Array;
+
+  constructor(readonly flame: Flame) {
+    const { parents, nodes, names } = flame;
+    this.size = parents.length;
+    this.depth = new Uint16Array(this.size);
+    for (let node = 1; node < this.size; node++) this.depth[node] = this.depth[parents[node]] + 1;
+    this.own = new Float64Array(this.size);
+    this.total = new Float64Array(this.size);
+    this.start = new Float64Array(this.size);
+    const rank = new Uint32Array(names.length);
+    [...names.keys()].sort((one, other) => (names[one][0] < names[other][0] ? -1 : 1)).forEach((at, place) => (rank[at] = place));
+    this.order = Uint32Array.from(parents.keys()).sort(
+      (one, other) => this.depth[one] - this.depth[other] || rank[nodes[one]] - rank[nodes[other]],
+    );
+  }
+
+  /** Take the weights of the bins from `first` up to `last` (of the timeline). */
+  weigh(first: number, last: number): void {
+    const { bins, leaves, weights, longer, parents } = this.flame;
+    this.own.fill(0);
+    const low = first >> longer;
+    const high = Math.max(low + 1, Math.ceil(last / 2 ** longer));
+    for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++) this.own[leaves[row]] += weights[row];
+    this.total.set(this.own);
+    for (let node = this.size - 1; node > 0; node--) this.total[parents[node]] += this.total[node];
+    const next = new Float64Array(this.size);
+    for (const node of this.order) {
+      if (node) this.start[node] = next[parents[node]];
+      next[node] = this.start[node];
+      next[parents[node]] += node ? this.total[node] : 0;
+    }
+  }
+
+  name(node: number): string {
+    return node ? this.flame.names[this.flame.nodes[node]][0] : "all";
+  }
+
+  /** t a task, k the kernel, d a module of it, u a program, p Python, m made up. */
+  kind(node: number): string {
+    const [name, kind, module] = this.flame.names[this.flame.nodes[node]];
+    if (!node || kind === "m") return "m";
+    if (kind === "k" && !["", "[kernel]"].includes(this.flame.modules[module])) return "d";
+    return kind === "u" && (name.startsWith("py::") || this.flame.modules[module].endsWith(".py")) ? "p" : kind;
+  }
+
+  module(node: number): string {
+    return node ? this.flame.modules[this.flame.names[this.flame.nodes[node]][2]] : "";
+  }
+
+  path(node: number): number[] {
+    const found = [node];
+    while (found[0]) found.unshift(this.flame.parents[found[0]]);
+    return found;
+  }
+
+  within(node: number, ancestor: number): boolean {
+    let at = node;
+    while (at > ancestor) at = this.flame.parents[at];
+    return at === ancestor;
+  }
+
+  children(node: number): number[] {
+    return [...this.order].filter((one) => one && this.flame.parents[one] === node && this.total[one] > 0);
+  }
+
+  /** The nodes whose names match, and their weight: what is above another match counts once. */
+  search(pattern: RegExp): { matches: Set<number>; weight: number } {
+    const matching = this.flame.names.map(([name]) => pattern.test(name));
+    const matches = new Set<number>();
+    const covered = new Uint8Array(this.size);
+    let weight = 0;
+    for (let node = 1; node < this.size; node++) {
+      covered[node] = covered[this.flame.parents[node]];
+      if (!matching[this.flame.nodes[node]] || !this.total[node]) continue;
+      matches.add(node);
+      if (!covered[node]) weight += this.total[node];
+      covered[node] = 1;
+    }
+    return { matches, weight };
+  }
+
+  /** Functions, not tasks, and their weight: own, and with callees, where one counts once per stack. */
+  functions(): { at: number; own: number; total: number }[] {
+    const own = new Float64Array(this.flame.names.length);
+    const total = new Float64Array(this.flame.names.length);
+    const { nodes, parents } = this.flame;
+    for (let node = 1; node < this.size; node++) {
+      if (!this.total[node]) continue;
+      own[nodes[node]] += this.own[node];
+      let above = parents[node];
+      while (above && nodes[above] !== nodes[node]) above = parents[above];
+      if (!above) total[nodes[node]] += this.total[node];
+    }
+    return [...own.keys()].filter((at) => total[at] > 0 && this.flame.names[at][1] !== "t").map((at) => ({ at, own: own[at], total: total[at] }));
+  }
+}
+
+function lowerBound(values: Uint32Array, wanted: number): number {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A regular expression, or the text itself where it is none. */
+export function pattern(text: string): RegExp {
+  try {
+    return new RegExp(text, "i");
+  } catch {
+    return new RegExp(literal(text), "i");
+  }
+}
+
+/** What matches this text and nothing else. */
+export const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
