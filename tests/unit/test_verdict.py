@@ -495,6 +495,24 @@ def test_waits_are_told_where_they_were_spent():
     assert finding.subject == "CPUs 1,4-5" and "40 % of this waiting was on CPU 1, the rest on CPUs 4-5." in finding.who
 
 
+def test_who_held_the_cpu_that_was_waited_for_is_named_wherever_the_waiting_ended():
+    victim = {"pid": 50, "comm": b"victim"}
+    hog = victim | {"waited_cpu": 1, "holder_pid": 60, "holder_comm": b"hog", **filled(80 * MS, 0.9)}
+    crowd = victim | {"waited_cpu": 0, "cpu": 0, "holder_pid": 70, "holder_comm": b"other", **filled(60 * MS, 0.1)}
+    worst = [hog | {"cpu": 0}, hog | {"cpu": 1}, hog | {"cpu": 0}, crowd, crowd]
+    finding = only(
+        run(lambda node: node.interval(waits={0: [80 * MS] * 4, 1: [80 * MS]}, worst=worst)), "runqueue.wait"
+    )
+    assert finding.subject == "CPU 1" and "hog[60] held the CPU for 90 % of the worst waits" in finding.who
+
+
+def test_a_task_that_ended_before_its_cgroup_was_looked_up_is_the_same_task():
+    hog = {"cpu": 1, "waited_cpu": 1, "pid": 50, "comm": b"victim", "holder_pid": 60, "holder_comm": b"hog"}
+    rows = [hog | {"holder_cgroup": cgroup} | filled(80 * MS, 0.9) for cgroup in (b"/job", b"")]
+    finding = only(run(lambda node: node.interval(waits={1: [80 * MS] * 2}, worst=rows)), "runqueue.wait")
+    assert finding.values["cause"] == "hog" and "hog[60] (cgroup /job) held the CPU for 90 %" in finding.who
+
+
 @pytest.mark.parametrize("source", [Source(), Source(pid=900)])
 def test_foreshock_is_never_just_a_hog(source):
     own = {"holder_comm": b"foreshock"} if not source.pid else {"holder_comm": b"python3", "holder_tgid": 900}

@@ -24,6 +24,7 @@ IDLE_SHARE = 0.3
 MAX_CPUS = 8192
 MAX_VECTORS = 4 * MAX_CPUS
 MAX_SPECIAL = 256
+MAX_TASKS = 4096
 PRIO_UNKNOWN = 255  # holder_prio where it is not known
 SOFTIRQ_DELAY = 1  # softirq.worst's kind of a late start; 2 is a long run
 
@@ -124,13 +125,22 @@ class Blame:
 
     Attributes:
         cpus: long waits by the CPU on which the waiting task ran at last, as ``runqueue.wait`` counts it.
+        places: the same waits by the CPU on which they were spent, which is the one that somebody held.
         vectors: late softirqs by (CPU, vector).
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.cpus: dict[int, Held] = {}
+        self.places: dict[int, Held] = {}
         self.vectors: dict[tuple[int, int], Held] = {}
+        self._cgroups: dict[tuple[str, int], str] = {}
+
+    def _cgroup_of(self, comm: str, pid: int, cgroup: str) -> str:
+        """Return a task's cgroup, also where it had ended before that was looked up: it is still the same task."""
+        if cgroup and len(self._cgroups) < MAX_TASKS:
+            self._cgroups[comm, pid] = cgroup
+        return cgroup or self._cgroups.get((comm, pid), "")
 
     def add_softirqs(self, rows: np.ndarray) -> None:
         """Add a window's late softirqs; long runs have no one to blame but their vector."""
@@ -159,9 +169,9 @@ class Blame:
                 # The task with the most time, which need not be all of it.
                 holder_ns = min(int(ran), task_ns)
                 held.holder_ns += holder_ns
-                held.add_holder(
-                    Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid))), holder_ns, int(prio)
-                )
+                cgroup = self._cgroup_of(comm, int(pid), cgroup)
+                holder = Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid)))
+                held.add_holder(holder, holder_ns, int(prio))
             else:
                 held.idle_ns += task_ns
 
@@ -177,21 +187,23 @@ class Blame:
         tasks, prios = numbers(rows, "holders"), numbers(rows, "holder_prio", PRIO_UNKNOWN)
         everyone = zip(holders, pids, victims, strict=True)
         for place, ((comm, cgroup), (pid, tgid), victim) in enumerate(everyone):
-            if cpus[place] not in self.cpus and len(self.cpus) >= MAX_CPUS:
-                continue
-            held = self.cpus.setdefault(cpus[place], Held())
             one: dict[str, Any] = {name: values[place] for name, values in sums.items()}
-            held.waits += 1
-            for name, value in one.items():
-                setattr(held, name, getattr(held, name) + value)
-            if one["wait_ns"] > held.longest_ns:
-                held.longest_ns, held.longest_on = one["wait_ns"], waited[place]
-            held.most_tasks = max(held.most_tasks, int(tasks[place]))
-            held.victims.add(victim, one["wait_ns"])
-            held.waited_on.add(waited[place], one["wait_ns"])
-            if one["holder_ns"]:
-                own = self._source.is_own(comm, int(pid), int(tgid))
-                held.add_holder(Holder(comm, int(pid), cgroup, own), one["holder_ns"], int(prios[place]))
-                # Two tasks without a known cgroup, or both in the root, say nothing about who shares with whom.
-                if cgroup == victim[1] and cgroup not in ("", "/"):
-                    held.own_cgroup_ns += one["holder_ns"]
+            cgroup = self._cgroup_of(comm, int(pid), cgroup)
+            holder = Holder(comm, int(pid), cgroup, self._source.is_own(comm, int(pid), int(tgid)))
+            for cpu, known in ((cpus[place], self.cpus), (waited[place], self.places)):
+                if cpu not in known and len(known) >= MAX_CPUS:
+                    continue
+                held = known.setdefault(cpu, Held())
+                held.waits += 1
+                for name, value in one.items():
+                    setattr(held, name, getattr(held, name) + value)
+                if one["wait_ns"] > held.longest_ns:
+                    held.longest_ns, held.longest_on = one["wait_ns"], waited[place]
+                held.most_tasks = max(held.most_tasks, int(tasks[place]))
+                held.victims.add(victim, one["wait_ns"])
+                held.waited_on.add(waited[place], one["wait_ns"])
+                if one["holder_ns"]:
+                    held.add_holder(holder, one["holder_ns"], int(prios[place]))
+                    # Two tasks without a known cgroup, or both in the root, say nothing about who shares with whom.
+                    if cgroup == victim[1] and cgroup not in ("", "/"):
+                        held.own_cgroup_ns += one["holder_ns"]

@@ -40,7 +40,7 @@ def run_queue(summary: Summary) -> Outcome:
     stories: dict[tuple[object, ...], list[int]] = {}
     for cpu, one in cpus.items():
         if _stands_out(one):
-            stories.setdefault(culprit_key(summary.blame.cpus.get(cpu)), []).append(cpu)
+            stories.setdefault(culprit_key(_blamed([cpu], summary)), []).append(cpu)
     findings = [_finding(members, cpus, summary) for members in stories.values()]
     measured = f"{_measured_p99(cpus)}, worst {at_most(table.total().statistics.max_ns)}"
     return outcome(findings, "run-queue wait", measured, _NORMAL)
@@ -65,7 +65,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     p99_cpu = max(members, key=lambda cpu: (judged(cpus[cpu]), cpus[cpu].p99_ns, cpus[cpu].count))
     if cpus[p99_cpu].p99_ns <= thresholds.RUNQUEUE_P99_NS:
         p99_cpu = worst_cpu  # normal everywhere: it is told of the CPU with the long wait
-    worst_ns, held = cpus[worst_cpu].max_ns, summary.blame.cpus.get(worst_cpu)
+    worst_ns, held, blamed = cpus[worst_cpu].max_ns, summary.blame.cpus.get(worst_cpu), _blamed(members, summary)
     # A single wait is exact, where the quantile is an upper edge.
     p99_ns, p99 = told_p99(cpus[p99_cpu], held.longest_ns if held and held.longest_ns else math.inf)
     use_worst = not worst_ns / thresholds.RUNQUEUE_WORST_NS < p99_ns / thresholds.RUNQUEUE_P99_NS
@@ -75,7 +75,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     subject, counted_on = _subject(members, places), f"CPU {p99_cpu}"
     ended = f" that ended on {counted_on}" if subject != counted_on else ""
     longest_on = _longest_on(subject, held)
-    who = (who_held(held), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, held))
+    who = (who_held(blamed), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, blamed))
     return Finding(
         rule="runqueue.wait",
         topic="long waits for a CPU",
@@ -86,7 +86,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             f"({p99}of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
-        next=next_step(held),
+        next=next_step(blamed),
         anchor="run-queue-wait",
         value=decided / 1e9,
         threshold=threshold / 1e9,
@@ -97,7 +97,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             "p99_s": p99_ns / 1e9,
             "max_s": worst_ns / 1e9,
             "count": sum(cpus[cpu].count for cpu in members),
-            **culprit_values(held),
+            **culprit_values(blamed),
         },
     )
 
@@ -118,6 +118,16 @@ def _waited_on(members: list[int], summary: Summary) -> dict[int, float]:
         for cpu, ns in held.waited_on.items() if held else ():
             places.add(cpu, ns)
     return {cpu: ns / places.total for cpu, ns in places.items()} if places.total else {}
+
+
+def _blamed(members: list[int], summary: Summary) -> Held | None:
+    """Return what held the CPU on which most was waited; where there is no such one, that on which most tasks ran."""
+    places = _waited_on(members, summary)
+    most = next(iter(places), None)
+    if most is not None and places[most] > MAIN_SHARE:
+        return summary.blame.places.get(most)
+    every = [held for member in members if (held := summary.blame.cpus.get(member))]
+    return max(every, key=lambda held: held.wait_ns, default=None)
 
 
 def _subject(members: list[int], places: dict[int, float]) -> str:
