@@ -116,9 +116,9 @@ _ALL = (
         settings=_SOFT_LOCKUP,
         quarter=True,
         network_cpu=1,
-        why="Nobody takes acknowledgements any more, nor gives back what was sent, so TCP lets two or three messages "
-        "of each connection out and no more (small queues, `tcp_limit_output_bytes`): the first alert gets through, "
-        "and that is all that is asked for here; then the receiver sees a silent node.",
+        why="Nobody takes acknowledgements any more, nor gives back what was sent, so TCP lets a few messages of each "
+        "connection out and no more: the first alert gets through, and that is all that is asked for here; then the "
+        "receiver sees a silent node.",
     ),
     Scenario(
         name="task-lockup",
