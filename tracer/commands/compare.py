@@ -17,7 +17,7 @@ ORDER = 5
 
 #: Suspects whose recordings are read again for the CPU and who had it.
 _LOOKED_AT = 4
-_LEAST_WINDOWS = 3
+_LEAST_WINDOWS = 4
 
 
 @click.command()

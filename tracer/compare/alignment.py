@@ -16,7 +16,7 @@ __all__ = ["Grid", "align"]
 
 # A column counts when so many of the nodes have it; a node, when it has so many of those columns.
 _PRESENT = 0.5
-_SHARED = 3
+_SHARED = 4
 # Nodes with buckets this many times as long as most would make everybody's windows that long.
 _LONGER = 4
 
@@ -75,7 +75,7 @@ def align(nodes: Sequence[Node]) -> tuple[Grid, list[tuple[Node, str]]]:
     if sum(_columns(node, grid) >= _SHARED for node in kept) < max(2, _PRESENT * len(kept)):
         return _by_start(kept), left_out
     late = [node for node in kept if _columns(node, grid) < _SHARED]
-    left_out += [(node, "it has less than three windows in common with the others") for node in late]
+    left_out += [(node, "it has less than four windows in common with the others") for node in late]
     return replace(grid, nodes=tuple(node for node in kept if node not in late)), left_out
 
 

@@ -16,7 +16,7 @@ from tracer.histogram import SLOTS
 
 __all__ = ["MOST_BUCKETS", "Buckets", "Compact", "folded"]
 
-#: Ten minutes are 38 of 16 s. More would only cost memory: persistence is judged over three.
+#: Ten minutes are 38 of 16 s. More would only cost memory: persistence is judged over four.
 MOST_BUCKETS = 40
 _SECOND = 1_000_000_000
 

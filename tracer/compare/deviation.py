@@ -215,7 +215,7 @@ def _cost(slots: np.ndarray, node: int, length_ns: int) -> tuple[float, float]:
 
 
 def _enough(values: np.ndarray) -> np.ndarray:
-    """Return which nodes are known in at least three windows, and in half of those in which any is."""
+    """Return which nodes are known in at least four windows, and in half of those in which any is."""
     known = ~np.isnan(values)
     least = max(LEAST_WINDOWS, _KNOWN * known.any(axis=0).sum())
     found: np.ndarray = known.sum(axis=1) >= least

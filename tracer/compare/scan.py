@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from math import comb
 
 import numpy as np
 
@@ -11,12 +13,14 @@ from tracer.compare.robust import medians, scatter
 __all__ = ["CLIP", "LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise", "scan", "step_noise"]
 
 #: Persistence: shorter deviations are bursts, which every node has. Minder's precision fell from 0.90 to 0.76 without.
-LEAST_WINDOWS = 3
+LEAST_WINDOWS = 4
+# Bursts in so many of all windows would make as many windows of one stretch deviate as rarely as this.
+_BURSTS, _RARELY = 0.03, 1e-6
 #: The first part of a recording is the node's own baseline, if it leaves enough to compare with it.
 _BASELINE = 1 / 3
 _LEAST_BASELINE = 3
-#: One window, however bad, is at most this many sigmas, and at least LEAST_WINDOWS have to be beyond _EACH: bursts are
-#: neither long nor many.
+#: One window, however bad, is at most this many sigmas, and enough of them have to be beyond _EACH: bursts are neither
+#: long nor many.
 CLIP = 10.0
 _EACH = 2.0
 
@@ -48,8 +52,6 @@ def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
     The greater of what windows scatter from one to the next, and of what nodes scatter in that window.
     """
     across = scatter(deviations - medians(deviations))
-    # Where half of the nodes deviate they are no measure of each other.
-    across = np.fmin(across, 2 * medians(across))
     found: np.ndarray = np.fmax(across, step_noise(deviations, floor))
     return found
 
@@ -73,13 +75,24 @@ def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int) -> Stretch:
         # The median of so many baseline windows is itself off, by the same in all windows of the stretch.
         variance = size + (size**2 * (np.pi / 2) / baseline if baseline else 0)
         value = (sums[:, length:] - sums[:, :-length]) / np.sqrt(np.maximum(variance, 1))
-        value[beyond[:, length:] - beyond[:, :-length] < LEAST_WINDOWS] = -np.inf
+        value[beyond[:, length:] - beyond[:, :-length] < _persistent(length)] = -np.inf
         place = value.argmax(axis=1)
         found = value[np.arange(nodes), place]
         better = found > best
         best = np.where(better, found, best)
         begin, end = np.where(better, place, begin), np.where(better, place + length, end)
     return Stretch(best, begin + baseline, end + baseline)
+
+
+@cache
+def _persistent(windows: int) -> int:
+    """Return how many of so many windows bursts don't make."""
+    rarely = (sum(_chance(windows, more) for more in range(least, windows + 1)) for least in range(windows + 1))
+    return next((least for least, chance in enumerate(rarely) if chance < _RARELY), windows)
+
+
+def _chance(windows: int, bursts: int) -> float:
+    return comb(windows, bursts) * _BURSTS**bursts * (1 - _BURSTS) ** (windows - bursts)
 
 
 def extended(deviations: np.ndarray, sigma: np.ndarray, begin: int, end: int, baseline: int) -> tuple[int, int]:
