@@ -118,6 +118,16 @@ def test_the_exit_code_tells_what_standard_error_could_not():
         assert subprocess.run(command, stderr=full, check=False).returncode == 4
 
 
+def test_top_of_a_damaged_recording_shows_what_is_good_and_exits_as_summary_does(tmp_path):
+    damaged = bytearray(Path(tracer.__file__).with_name("sample").joinpath("demo.fsk").read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    path = tmp_path / "damaged.fsk"
+    path.write_bytes(damaged)
+    for verb in (("top", "--once"), ("summary",)):
+        done = foreshock(*verb, str(path))
+        assert done.returncode == RecordingError.exit_code and " good intervals" in " ".join(done.stdout.split())
+
+
 def test_an_encoding_without_our_signs_is_no_bug():
     def shown(*arguments: str) -> str:
         command = [sys.executable, "-m", "tracer", *arguments]

@@ -54,6 +54,11 @@ class Replay:
             pass
         return list(self._kept)[-RECENT:]
 
+    @property
+    def damaged(self) -> bool:
+        """Whether a damaged part was reached, so that the rest can't be read."""
+        return bool(self._reader.damage)
+
     def close(self) -> None:
         self._reader.close()
 

@@ -14,7 +14,7 @@ import click
 from tracer.commands._early import start_early
 from tracer.commands._options import TRACING, refuse, tracing_options
 from tracer.commands._streams import tell
-from tracer.errors import UsageError
+from tracer.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from tracer.collect.trace import Request
@@ -99,6 +99,8 @@ def _show_recording(path: str, once: bool, as_json: bool) -> None:
             state.show(replay.last())
             state.position, state.message = f"{replay.known} of {replay.known}", replay.message
             _print(state, as_json)
+            if replay.damaged:
+                raise SystemExit(RecordingError.exit_code)  # the message is part of what was printed
             return
         with Terminal() as terminal:
             position, due = 1, time.monotonic()
