@@ -45,10 +45,15 @@ class Selection:
         if self.pid is None:
             return rows
         # Where there are both, pid is the thread's.
-        column = next((name for name in ("tgid", "pid") if has(rows, name)), None)
+        column = next((name for name in ("tgid", "pid") if _counts(rows, name)), None)
         return None if column is None else rows[rows[column] == self.pid]
 
     def _of_cpus(self, rows: np.ndarray | None) -> np.ndarray | None:
         if rows is None or not self.cpus:
             return rows
-        return rows[np.isin(rows["cpu"], list(self.cpus))] if has(rows, "cpu") else None
+        return rows[np.isin(rows["cpu"], list(self.cpus))] if _counts(rows, "cpu") else None
+
+
+def _counts(rows: np.ndarray, name: str) -> bool:
+    """Return whether a column is there and holds a whole number per row: a recording may come from anyone."""
+    return has(rows, name) and rows.dtype[name].shape == () and rows.dtype[name].kind in "ui"

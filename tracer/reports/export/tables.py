@@ -21,6 +21,7 @@ __all__ = ["SCHEMA", "CsvTables", "json_document"]
 
 SCHEMA = "foreshock.export/1"
 _COMMON = ("time", "start_ns", "end_ns")
+_LEVELS = 32
 # A spreadsheet takes what begins so for a formula.
 _FORMULA = ("=", "+", "-", "@")
 
@@ -29,7 +30,7 @@ def json_document(
     header: Mapping[str, Any], intervals: Iterable[list[Window]], selection: Selection, found: set[str]
 ) -> Iterator[bytes]:
     """Yield one JSON object with the header and a list of windows, a window a line; ``found`` learns their names."""
-    yield f'{{"schema":{dumps(SCHEMA)},"header":{dumps(header)},"windows":['.encode()
+    yield f'{{"schema":{dumps(SCHEMA)},"header":{dumps(_shallow(header))},"windows":['.encode()
     separator = "\n"
     for windows in intervals:
         for window in windows:
@@ -48,6 +49,17 @@ def json_document(
             yield f"{separator}{dumps(told)}".encode()
             separator = ",\n"
     yield b"\n]}\n"
+
+
+def _shallow(value: Any, levels: int = _LEVELS) -> Any:
+    """Return a header without what lies deeper than anything that foreshock writes."""
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if not levels:
+        return "…"
+    if isinstance(value, Mapping):
+        return {name: _shallow(inner, levels - 1) for name, inner in value.items()}
+    return [_shallow(inner, levels - 1) for inner in value]
 
 
 class CsvTables:

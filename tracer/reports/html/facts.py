@@ -39,6 +39,7 @@ _QUALITY = (
 _UNNAMED = 0.1
 _MOST_FACTS = 600
 _LONGEST = 300
+_DEEPEST = 12
 
 
 def facts(summary: Summary, source: Source, header: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -179,8 +180,9 @@ def _event(table: tuple[str, str], event: Mapping[str, Any], source: Source) -> 
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    # Recordings are at most a few maps deep: msgpack's own limit bounds the recursion.
-    if isinstance(value, Mapping):
+    if len(path) == _DEEPEST:
+        yield path, "…"
+    elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _leaves(inner, (*path, str(name)[:64]))
     elif isinstance(value, (list, tuple)) and any(isinstance(one, (Mapping, list, tuple)) for one in value):
