@@ -227,9 +227,12 @@ def test_noise_is_not_less_than_its_floor_and_survives_a_split_cluster():
 def test_shapes_are_those_of_the_values():
     values = np.array([1000] * 50 + [64_000] * 50, np.uint64)
     slots = np.bincount(slot_of(values), minlength=SLOTS)
-    assert centroids(slots) == pytest.approx(np.log2(8000), abs=1 / 8)
+    middle, error = centroids(slots)
+    assert middle == pytest.approx(np.log2(8000), abs=1 / 8)
+    assert error == pytest.approx(3 / np.sqrt(100), rel=0.01)
+    assert centroids(slots[50:], 50) == (middle, error)
     assert means_ns(slots) == pytest.approx(32_500, rel=GROWTH - 1)
-    assert np.isnan(centroids(slots // 10))
+    assert np.isnan(centroids(slots // 10)).all()
     assert np.isnan(means_ns(slots * 0))
     assert (np.diff(log_centers()) > 0).all()
 

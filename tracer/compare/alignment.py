@@ -10,7 +10,6 @@ import numpy as np
 from tracer.compare.buckets import folded
 from tracer.compare.metrics import Series
 from tracer.compare.node import Node
-from tracer.histogram import SLOTS
 
 __all__ = ["Grid", "align"]
 
@@ -34,13 +33,20 @@ class Grid:
     windows: int
     by_start: bool = False
 
-    def histograms(self, series: Series) -> np.ndarray:
-        """Return ``(nodes, windows, SLOTS)``; nothing counted where a node has none."""
-        whole = np.zeros((len(self.nodes), self.windows, SLOTS), np.uint64)
-        for place, node in enumerate(self.nodes):
-            if series in node.histograms:
-                self._lay(whole[place], node, node.histograms[series].spread())
-        return whole
+    def histograms(self, series: Series) -> tuple[int, np.ndarray]:
+        """Return the first slot in use by any node, and ``(nodes, windows, slots in use)``.
+
+        Nothing is counted where a node has none.
+        """
+        having = {place: node.histograms[series] for place, node in enumerate(self.nodes) if series in node.histograms}
+        used = [one for one in having.values() if one.counts.size]
+        first = min((one.first for one in used), default=0)
+        last = max((one.first + one.counts.shape[1] for one in used), default=0)
+        whole = np.zeros((len(self.nodes), self.windows, last - first), np.uint64)
+        for place, one in having.items():
+            begin = one.first - first
+            self._lay(whole[place, :, begin : begin + one.counts.shape[1]], self.nodes[place], one.counts)
+        return first, whole
 
     def numbers(self, series: Series) -> np.ndarray:
         """Return (above, below), shape ``(nodes, windows, 2)``; zeros where a node has none."""

@@ -36,12 +36,6 @@ class Compact:
         kept = slots[:, low:high]
         return cls(low, kept.astype(np.min_scalar_type(int(kept.max(initial=0)))))
 
-    def spread(self) -> np.ndarray:
-        """Return all slots, shape ``(buckets, SLOTS)``."""
-        slots = np.zeros((len(self.counts), SLOTS), np.uint64)
-        slots[:, self.first : self.first + self.counts.shape[1]] = self.counts
-        return slots
-
 
 @dataclass
 class Buckets:
@@ -99,9 +93,11 @@ def folded(values: np.ndarray, first: int, times: int) -> np.ndarray:
 
     ``first`` is the number of the first bucket.
     """
+    # What fits a narrow type may not fit it added up.
+    kind = np.uint64 if values.dtype.kind == "u" else None
     places = (first + np.arange(len(values)) >> times) - (first >> times)
     starts = np.flatnonzero(np.diff(places, prepend=-1))
-    return np.add.reduceat(values, starts, axis=0) if len(values) else values
+    return np.add.reduceat(values, starts, axis=0, dtype=kind) if len(values) else values
 
 
 def _padded(values: np.ndarray) -> np.ndarray:

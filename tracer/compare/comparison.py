@@ -148,9 +148,9 @@ def compare(nodes: Sequence[Node]) -> Comparison:
 def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
     metric = METRICS[series.metric]
     if metric.kind == "histogram":
-        slots = grid.histograms(series)
-        findings = of_histograms(slots, grid.length_ns)
-        told = [told_histogram(series, one, slots) for one in findings.deviations]
+        first, slots = grid.histograms(series)
+        findings = of_histograms(slots, grid.length_ns, first)
+        told = [told_histogram(series, one, slots, first) for one in findings.deviations]
         return findings, [one for one in told if one.value > one.median]
     pairs = grid.numbers(series)
     if metric.kind == "rate":

@@ -10,7 +10,7 @@ import numpy as np
 from tracer.compare import limits
 from tracer.compare.robust import mad, medians, scatter
 from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, scan, step_noise
-from tracer.compare.shapes import centroids, cumulative, errors, means_ns, tails
+from tracer.compare.shapes import centroids, cumulative, means_ns, tails
 
 __all__ = ["Deviation", "Findings", "of_histograms", "of_numbers"]
 
@@ -54,15 +54,15 @@ class Findings:
     nodes: int
 
 
-def of_histograms(slots: np.ndarray, length_ns: int) -> Findings:
-    """Compare histograms, shape ``(nodes, windows, SLOTS)``, of windows ``length_ns`` long."""
-    middles = centroids(slots)
+def of_histograms(slots: np.ndarray, length_ns: int, first: int = 0) -> Findings:
+    """Compare histograms ``(nodes, windows, n)``, whose first slot is ``first``, of windows ``length_ns`` long."""
+    middles, errors = centroids(slots, first)
     known = _enough(middles)
     if known.sum() < 2:
         return Findings((), 0, int(known.sum()))
-    slots, middles = slots[known], middles[known]
+    slots, middles, errors = slots[known], middles[known], errors[known]
     apart = middles - _reference(middles)
-    bulk = _Judged(apart, limits.BULK_SCORE, limits.BULK_FLOOR, errors(slots))
+    bulk = _Judged(apart, limits.BULK_SCORE, limits.BULK_FLOOR, errors)
     common = bulk.common(middles)
     places, nodes = np.flatnonzero(known), int(known.sum())
     if common:
@@ -74,7 +74,7 @@ def of_histograms(slots: np.ndarray, length_ns: int) -> Findings:
     found: dict[int, Deviation] = {}
     for form, judged in (("bulk", bulk), ("tail", tail)):
         for node, score, begin, end, lasting in judged.found():
-            ratio, lost = _cost(slots[:, begin:end], node, length_ns)
+            ratio, lost = _cost(slots[:, begin:end], first, node, length_ns)
             if form == "bulk":
                 ratio = max(ratio, 2.0 ** judged.size(node, begin, end, lasting))
             needed = limits.EFFECT if nodes >= limits.FEW_NODES else limits.EFFECT_OF_FEW
@@ -204,10 +204,10 @@ def _reference(values: np.ndarray) -> np.ndarray:
     return np.stack([medians(np.delete(values, place, axis=0)) for place in range(len(values))])
 
 
-def _cost(slots: np.ndarray, node: int, length_ns: int) -> tuple[float, float]:
+def _cost(slots: np.ndarray, first: int, node: int, length_ns: int) -> tuple[float, float]:
     """Return the ratio of a node's mean to the others' in these windows, and the time per second that it costs."""
     merged = slots.sum(axis=1)
-    means = means_ns(merged)
+    means = means_ns(merged, first)
     usual = float(medians(np.delete(means, node)))
     seconds = slots.shape[1] * length_ns / 1e9
     lost = float(merged[node].sum()) / seconds * (means[node] - usual) / 1e9

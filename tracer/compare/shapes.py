@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.histogram import FIRST_BUCKET, LAST_BUCKET
 
-__all__ = ["centroids", "cumulative", "errors", "log_centers", "means_ns", "tails"]
+__all__ = ["centroids", "cumulative", "log_centers", "means_ns", "tails"]
 
 #: A window with fewer values says nothing of where the middle lies.
 LEAST_VALUES = 20
@@ -23,36 +23,32 @@ def log_centers() -> np.ndarray:
     return np.asarray(centers)
 
 
-def centroids(slots: np.ndarray) -> np.ndarray:
-    """Return the mean log2(ns) of histograms, shape ``(…, SLOTS)``; NaN of fewer than ``LEAST_VALUES`` values."""
-    counts = slots.sum(axis=-1, dtype=np.float64)
-    enough = counts >= LEAST_VALUES
-    found: np.ndarray = np.where(enough, slots @ log_centers() / np.maximum(counts, 1), np.nan)
-    return found
+def centroids(slots: np.ndarray, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean log2(ns) of histograms ``(…, n)``, whose first slot is ``first``, and its standard error.
 
-
-def errors(slots: np.ndarray) -> np.ndarray:
-    """Return the standard error of ``centroids``, in octaves; NaN where they are."""
-    counts, centers = slots.sum(axis=-1, dtype=np.float64), log_centers()
+    NaN of fewer than ``LEAST_VALUES`` values.
+    """
+    centers = log_centers()[first : first + slots.shape[-1]]
+    values = slots.astype(np.float64)
+    counts = values.sum(axis=-1)
     many = np.maximum(counts, 1)
-    variance = np.maximum(slots @ centers**2 / many - (slots @ centers / many) ** 2, 0)
-    found: np.ndarray = np.where(counts >= LEAST_VALUES, np.sqrt(variance / many), np.nan)
-    return found
+    means = values @ centers / many
+    variances = np.maximum(values @ centers**2 / many - means**2, 0)
+    enough = counts >= LEAST_VALUES
+    return np.where(enough, means, np.nan), np.where(enough, np.sqrt(variances / many), np.nan)
 
 
-def means_ns(slots: np.ndarray) -> np.ndarray:
+def means_ns(slots: np.ndarray, first: int = 0) -> np.ndarray:
     """Return the mean of histograms in ns; NaN where nothing was counted."""
     counts = slots.sum(axis=-1, dtype=np.float64)
-    found: np.ndarray = np.where(counts > 0, slots @ 2.0 ** log_centers() / np.maximum(counts, 1), np.nan)
+    centers = 2.0 ** log_centers()[first : first + slots.shape[-1]]
+    found: np.ndarray = np.where(counts > 0, slots @ centers / np.maximum(counts, 1), np.nan)
     return found
 
 
 def cumulative(slots: np.ndarray) -> np.ndarray:
-    """Return the distribution functions of histograms ``(…, SLOTS)`` in quarters of octaves, of the slots in use."""
-    used = np.flatnonzero(slots.any(axis=tuple(range(slots.ndim - 1))))
-    low = int(used[0]) // _COARSE * _COARSE if used.size else 0
-    kept = slots[..., low : int(used[-1]) + 1 if used.size else 1]
-    coarse = np.add.reduceat(kept, np.arange(0, kept.shape[-1], _COARSE), axis=-1).astype(np.float64)
+    """Return the distribution functions of histograms ``(…, n)`` in quarters of octaves."""
+    coarse = np.add.reduceat(slots, np.arange(0, slots.shape[-1], _COARSE), axis=-1).astype(np.float64)
     counts = coarse.sum(axis=-1, keepdims=True)
     found: np.ndarray = np.where(counts >= LEAST_VALUES, np.cumsum(coarse, axis=-1) / np.maximum(counts, 1), np.nan)
     return found

@@ -11,6 +11,7 @@ from tracer.analysis.statistics import Statistics
 from tracer.compare.deviation import Deviation
 from tracer.compare.metrics import Series
 from tracer.compare.shapes import means_ns
+from tracer.histogram import SLOTS
 
 __all__ = ["Told", "Unit", "told_histogram", "told_number"]
 
@@ -40,9 +41,13 @@ class Told:
     peers: int
 
 
-def told_histogram(series: Series, deviation: Deviation, slots: np.ndarray) -> Told:
-    """Tell a deviation of histograms ``(nodes, windows, SLOTS)`` by the quantile, or the mean, that shows it best."""
-    merged = slots[:, deviation.begin : deviation.end].sum(axis=1)
+def told_histogram(series: Series, deviation: Deviation, slots: np.ndarray, first: int = 0) -> Told:
+    """Tell a deviation of histograms ``(nodes, windows, n)`` by the quantile, or the mean, that shows it best.
+
+    ``first`` is their first slot.
+    """
+    merged = np.zeros((len(slots), SLOTS), np.uint64)
+    merged[:, first : first + slots.shape[-1]] = slots[:, deviation.begin : deviation.end].sum(axis=1)
     statistics = [Statistics.from_slots(one, 0).told for one in merged]
     columns = {name: np.array([getattr(one, attribute) for one in statistics]) for name, attribute in _QUANTILES}
     # What a few values in a hundred thousand do shows in no quantile.
