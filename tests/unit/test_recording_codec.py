@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.recording_samples import HEADER, assert_same, assert_same_rows, histogram_rows, interval
 
-from tracer.errors import OutputError
-from tracer.recording import FrameCut, FrameDecoder, FrameEncoder, Kind, read_frame
+from tracer.errors import OutputError, RecordingError
+from tracer.recording import FrameCut, FrameDecoder, FrameEncoder, Kind, codec, read_frame
 from tracer.window import Window
 
 SCALARS = st.sampled_from(
@@ -140,3 +141,67 @@ def test_what_does_not_compress_is_stored() -> None:
     window = Window("a", "b", 0, 1, rows)
     assert len(FrameEncoder().windows([window])) < 80_300
     assert_same(round_trip([window])[0], [window])
+
+
+def _named_and_numbers() -> tuple[list[Window], np.ndarray]:
+    named = np.array([(b"rank7", 1), (b"", 2)], [("comm", "S16"), ("ns", "u8")])
+    return [
+        Window("runqueue", "worst", 1, 2, named, {"lost": 3}),
+        Window("runqueue", "worst", 1, 2, named[:0]),
+        Window("softirq", "run", 1, 2, histogram_rows(4)),
+    ], named
+
+
+def _has_text(dtype: np.dtype) -> bool:
+    return any(dtype[name].kind == "S" for name in dtype.names or ())
+
+
+def test_of_an_interval_only_what_is_wanted_is_decoded_and_changed() -> None:
+    windows, named = _named_and_numbers()
+    raw = FrameEncoder().windows(windows)
+    frame = read_frame(io.BytesIO(raw).read)
+    assert frame is not None
+    (some,) = FrameDecoder().some(frame, _has_text)
+    assert_same_rows(some.rows, named)
+    same = read_frame(io.BytesIO(FrameDecoder().changed(frame, _has_text, lambda window: window)).read)
+    assert same is not None
+    assert_same(FrameDecoder().windows(same), windows)
+
+    def change(window: Window) -> Window:
+        rows = window.rows.copy()
+        rows["comm"] = b"h-0123456789"
+        return replace(window, rows=rows)
+
+    changed = read_frame(io.BytesIO(FrameDecoder().changed(frame, _has_text, change)).read)
+    assert changed is not None
+    first, *others = FrameDecoder().windows(changed)
+    assert first.rows["comm"].tolist() == [b"h-0123456789"] * 2 and first.rows["ns"].tolist() == [1, 2]
+    assert first.losses == {"lost": 3}
+    assert_same(others, windows[1:])
+
+
+def test_what_is_not_wanted_is_not_decoded(monkeypatch) -> None:
+    windows, _ = _named_and_numbers()
+    frame = read_frame(io.BytesIO(FrameEncoder().windows(windows)).read)
+    assert frame is not None
+    decoded: list[str] = []
+    fill = codec.fill_window
+
+    def filled(found, *rest):
+        decoded.append(found["table"])
+        return fill(found, *rest)
+
+    monkeypatch.setattr(codec, "fill_window", filled)
+    FrameDecoder().some(frame, _has_text)
+    FrameDecoder().changed(frame, _has_text, lambda window: window)
+    assert decoded == ["worst"] * 2, "nor rows that are not there"
+
+
+def test_what_is_not_decoded_is_checked_for_its_size() -> None:
+    windows, _ = _named_and_numbers()
+    frame = read_frame(io.BytesIO(FrameEncoder().windows(windows)).read)
+    assert frame is not None
+    cut = replace(frame, payload=frame.payload[:-1])
+    for decode in (lambda it: it.some(cut, _has_text), lambda it: it.changed(cut, _has_text, lambda window: window)):
+        with pytest.raises(RecordingError, match="bytes are missing"):
+            decode(FrameDecoder())

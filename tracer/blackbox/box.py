@@ -6,9 +6,11 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
+
+import numpy as np
 
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_from
@@ -97,11 +99,12 @@ class Box:
             except RecordingError:
                 continue
 
-    def intervals(self, last_ns: int) -> Iterator[list[Window]]:
-        """Yield the windows of each interval of the last ``last_ns`` before the box's end."""
+    def intervals(self, last_ns: int, wanted: Callable[[np.dtype], bool] | None = None) -> Iterator[list[Window]]:
+        """Yield the windows of each interval of the last ``last_ns`` before the box's end; only those ``wanted``."""
         for found in self._of_kind(Kind.WINDOWS, since_ns=self.last.monotonic_ns - last_ns):
             try:
-                yield FrameDecoder().windows(frame_of(found))
+                frame = frame_of(found)
+                yield FrameDecoder().some(frame, wanted) if wanted else FrameDecoder().windows(frame)
             except RecordingError:
                 continue
 

@@ -9,7 +9,7 @@ from tracer.alerts.record import alert_from, alert_record
 from tracer.blackbox.box import Box
 from tracer.blackbox.layout import MOST_SIZE, Geometry
 from tracer.blackbox.log import File, Log, Position
-from tracer.blackbox.redact import Redactor
+from tracer.blackbox.redact import Redactor, has_names, has_texts
 from tracer.blackbox.scan import Found
 from tracer.blackbox.tally import frame_of
 from tracer.errors import RecordingError
@@ -33,7 +33,7 @@ def redact_box(box: Box, target: str, redactor: Redactor) -> int:
     Those are left out: nobody knows what is in them. Raises OSError.
     """
     redactor.learn_header(box.header)
-    for windows in box.intervals(_ALL_NS):
+    for windows in box.intervals(_ALL_NS, has_names):
         redactor.learn_windows(windows)
     for alert in box.alerts():
         redactor.alert(alert)
@@ -65,7 +65,7 @@ def _redacted(found: Found, redactor: Redactor) -> bytes | None:
     try:
         frame = frame_of(found)
         if frame.kind == Kind.WINDOWS:
-            return FrameEncoder().windows(redactor.windows(FrameDecoder().windows(frame)))
+            return FrameDecoder().changed(frame, has_texts, redactor.window)
         if frame.kind == Kind.HEADER:
             return FrameEncoder().header(redactor.tree(FrameDecoder().header(frame)))
         if frame.kind == Kind.ALERT:

@@ -7,14 +7,16 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tracer.alerts.alert import Alert
+from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 from tracer.window import Window
 
-__all__ = ["Redactor"]
+__all__ = ["Redactor", "has_names", "has_texts"]
 
 _MOST_NAMES = 20_000
 _HOST_KEYS = frozenset({"host", "hostname", "nodename", "node"})
@@ -35,6 +37,21 @@ _ADDRESS = re.compile(
 _TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=Comm: )\S+|(?<=task )\S+(?=:\d)")
 
 
+_NAME_LIKE = ("comm", "cgroup", "task")
+
+
+@lru_cache(MAX_LAYOUTS)
+def has_names(dtype: np.dtype) -> bool:
+    """Return whether such rows have columns with names of tasks or cgroups."""
+    return any(leaf.kind == "S" and path[-1].endswith(_NAME_LIKE) for path, leaf in leaves(dtype))
+
+
+@lru_cache(MAX_LAYOUTS)
+def has_texts(dtype: np.dtype) -> bool:
+    """Return whether such rows have columns with any text."""
+    return any(leaf.kind == "S" for _, leaf in leaves(dtype))
+
+
 class Redactor:
     """Hashes with ``key``. ``learn`` what a box holds first: texts are searched for the names known by then."""
 
@@ -42,17 +59,19 @@ class Redactor:
         self._key = key
         self._names: set[str] = set()
         self._known: re.Pattern[str] | None = None
+        # The same few come in every interval.
+        self._hash = lru_cache(_MOST_NAMES)(self._hashed)
+        self._redact = lru_cache(_MOST_NAMES)(self._redacted)
 
     def name(self, name: str) -> str:
         """Return a name's hash, 12 characters; names of the kernel's own threads, and "", as they are."""
-        if not name or _KERNEL.fullmatch(name):
-            return name
-        digest = hmac.new(self._key, name.encode("utf-8", "surrogateescape"), hashlib.sha256)
-        return f"h-{digest.hexdigest()[:10]}"
+        return self._hash(name)
 
     def learn(self, names: Iterable[str]) -> None:
         """Remember names that have to go wherever they are part of a text."""
         for name in names:
+            if name in self._names:
+                continue
             if len(name) > 1 and len(self._names) < _MOST_NAMES and not _KERNEL.fullmatch(name):
                 self._names.add(name)
                 self._known = None
@@ -62,7 +81,7 @@ class Redactor:
         for window in windows:
             for column in _columns(window.rows):
                 if column.name_like:
-                    self.learn(_text(value) for value in np.unique(column.values))
+                    self.learn(map(_text, set(column.values.reshape(-1).tolist())))
 
     def learn_header(self, header: Mapping[str, Any]) -> None:
         """Remember the host's name and what was filtered by."""
@@ -77,9 +96,8 @@ class Redactor:
             # The longest first: one name may begin with another.
             names = "|".join(re.escape(name) for name in sorted(self._names, key=len, reverse=True))
             self._known = re.compile(rf"(?<![\w./-])(?:{names})(?![\w/-])" if names else r"(?!)")
-        for pattern in (self._known, _TASK, _ADDRESS):
-            text = pattern.sub(lambda match: self._once(match[0]), text)
-        return text
+            self._redact.cache_clear()
+        return self._redact(text)
 
     def tree(self, value: Any, key: str = "") -> Any:
         """Return a header or an alert's record with all its texts redacted; its keys stay."""
@@ -91,9 +109,16 @@ class Redactor:
             return self.name(value) if key in _HOST_KEYS else self.text(value)
         return value
 
-    def windows(self, windows: Iterable[Window]) -> list[Window]:
-        """Return an interval's windows with the columns of names hashed, and other texts redacted."""
-        return [self._window(window) for window in windows]
+    def window(self, window: Window) -> Window:
+        """Return a window with the columns of names hashed, and other texts redacted."""
+        rows = window.rows.copy()
+        for column in _columns(rows):
+            change = self.name if column.name_like else self.text
+            values = column.values.reshape(-1).tolist()
+            changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in values]
+            # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
+            column.values[...] = np.array(changed, column.values.dtype).reshape(column.values.shape)
+        return replace(window, rows=rows)
 
     def alert(self, alert: Alert) -> None:
         """Remember the names that an alert carries in fields of their own."""
@@ -108,15 +133,16 @@ class Redactor:
         # What is a hash already stays: patterns may find it again.
         return text if re.fullmatch(r"h-[0-9a-f]{10}", text) else self.name(text)
 
-    def _window(self, window: Window) -> Window:
-        rows = window.rows.copy()
-        for column in _columns(rows):
-            change = self.name if column.name_like else self.text
-            distinct, places = np.unique(column.values, return_inverse=True)
-            changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in distinct]
-            # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
-            column.values[...] = np.array(changed, column.values.dtype)[places].reshape(column.values.shape)
-        return replace(window, rows=rows)
+    def _hashed(self, name: str) -> str:
+        if not name or _KERNEL.fullmatch(name):
+            return name
+        digest = hmac.new(self._key, name.encode("utf-8", "surrogateescape"), hashlib.sha256)
+        return f"h-{digest.hexdigest()[:10]}"
+
+    def _redacted(self, text: str) -> str:
+        for pattern in (self._known, _TASK, _ADDRESS):
+            text = pattern.sub(lambda match: self._once(match[0]), text) if pattern else text
+        return text
 
 
 class _Column:
@@ -124,7 +150,7 @@ class _Column:
 
     def __init__(self, name: str, values: np.ndarray) -> None:
         self.values = values
-        self.name_like = name.endswith(("comm", "cgroup", "task"))
+        self.name_like = name.endswith(_NAME_LIKE)
 
 
 def _columns(rows: np.ndarray) -> list[_Column]:

@@ -6,16 +6,16 @@ A table's dtype is sent once, in the frame that uses it first, so every frame ca
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracer.errors import OutputError, RecordingError
-from tracer.recording.dtypes import MAX_LAYOUTS, describe, parse
+from tracer.recording.dtypes import MAX_LAYOUTS, describe, parse_all
 from tracer.recording.frames import Frame, Kind, pack_frame
 from tracer.recording.payload import unpack_payload
-from tracer.recording.rows import decode_window, encode_window
+from tracer.recording.rows import decode_window, encode_window, fill_window, skip_window
 from tracer.window import Window
 
 __all__ = ["MAX_ROWS_BYTES", "FrameDecoder", "FrameEncoder"]
@@ -117,6 +117,40 @@ class FrameDecoder:
         self._sequence += 1
         return windows
 
+    def some(self, frame: Frame, wanted: Callable[[np.dtype], bool]) -> list[Window]:
+        """Return an interval's windows whose rows are ``wanted``, for less than all of them. Raises RecordingError."""
+        structure, data = unpack_payload(frame.payload)
+        return [window for _, _, window in self._looked_through(structure, data, wanted) if window]
+
+    def changed(self, frame: Frame, wanted: Callable[[np.dtype], bool], change: Callable[[Window], Window]) -> bytes:
+        """Return the frame with those of its windows changed whose rows are ``wanted``, the others as they are.
+
+        ``change`` keeps the dtype. Raises RecordingError; ValueError for what no recording can hold.
+        """
+        structure, data = unpack_payload(frame.payload)
+        described: list[dict[str, Any]] = []
+        parts: list[bytes | memoryview] = []
+        for description, columns, window in self._looked_through(structure, data, wanted):
+            changed = encode_window(change(window), description["layout"]) if window else (description, [columns])
+            described.append(changed[0])
+            parts += changed[1]
+        known: dict[str, Any] = {key: structure[key] for key in ("sequence", "layouts", "forget") if key in structure}
+        return pack_frame(Kind.WINDOWS, {**known, "windows": described}, b"".join(parts))
+
+    def _looked_through(
+        self, structure: dict[str, Any], data: memoryview, wanted: Callable[[np.dtype], bool]
+    ) -> Iterator[tuple[dict[str, Any], memoryview, Window | None]]:
+        """Yield each window's description, its columns, and itself if it has rows and they are ``wanted``."""
+        room = MAX_ROWS_BYTES
+        for item in self._begun(structure):
+            description, columns, data = skip_window(item, self._layouts, data)
+            window = None
+            if description["rows"] and wanted(self._layouts[description["layout"]]):
+                window, _ = fill_window(description, self._layouts, columns, room)
+                room -= window.rows.nbytes
+            yield description, columns, window
+        self._sequence += 1
+
     def skip(self, frame: Frame) -> None:
         """Learn from an interval's frame, whose columns may be missing, what later ones need. Raises RecordingError."""
         self._opened(frame)
@@ -142,13 +176,17 @@ class FrameDecoder:
     def _opened(self, frame: Frame) -> tuple[list[Any], memoryview]:
         """Return the descriptions of an interval's windows, and their columns."""
         structure, data = unpack_payload(frame.payload)
+        return self._begun(structure), data
+
+    def _begun(self, structure: dict[str, Any]) -> list[Any]:
+        """Return the descriptions of an interval's windows, having learnt what they need."""
         if structure.get("sequence") != self._sequence:
             raise RecordingError(f"interval {self._sequence} is missing or out of order.")
         self._learn(structure)
         described = structure.get("windows")
         if not isinstance(described, list) or len(described) > _MAX_WINDOWS:
             raise RecordingError("an interval's windows are not a list.")
-        return described, data
+        return described
 
     def _learn(self, structure: dict[str, Any]) -> None:
         new = structure.get("layouts", [])
@@ -156,7 +194,7 @@ class FrameDecoder:
         if not isinstance(new, list) or len(known) + len(new) > MAX_LAYOUTS:
             raise RecordingError("an interval describes too many kinds of rows.")
         if new or known is not self._layouts:
-            self._layouts = known + [parse(description) for description in new]
+            self._layouts = known + parse_all(new)
 
 
 def _too_large(why: str) -> OutputError:

@@ -12,11 +12,12 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+import msgpack
 import numpy as np
 
 from tracer.errors import RecordingError
 
-__all__ = ["MAX_FIELDS", "MAX_LAYOUTS", "Path", "describe", "leaves", "parse"]
+__all__ = ["MAX_FIELDS", "MAX_LAYOUTS", "Path", "describe", "leaves", "parse", "parse_all"]
 
 MAX_FIELDS = 256
 MAX_LAYOUTS = 128  # at once; with the longest names a decoder keeps 30 MB of them
@@ -24,9 +25,13 @@ _MAX_DEPTH = 4
 _MAX_DIMENSIONS = 4
 _MAX_NAME = 128
 _MAX_ROW = 1 << 20
+_MAX_KEPT, _MAX_KEPT_BYTES = 32, 64 << 10
 _SCALAR = re.compile(r"u[1248]|i[1248]|f[248]|b1|S(?:0|[1-9][0-9]{0,4})", re.ASCII)
 
 Path = tuple[str, ...]
+
+# What was described lately, as msgpack, and its dtypes; for the same reason as ``describe`` has it.
+_kept: dict[bytes, list[np.dtype]] = {}
 
 
 # A black box describes the same tables in each of its frames, which takes longer than all their rows.
@@ -47,6 +52,22 @@ def parse(description: object) -> np.dtype:
     if fields > MAX_FIELDS:
         raise RecordingError(f"a table has {fields} columns; the most is {MAX_FIELDS}.")
     return dtype
+
+
+def parse_all(descriptions: list[Any]) -> list[np.dtype]:
+    """Return the dtypes of descriptions, as ``parse`` does. Raises RecordingError."""
+    try:
+        key = msgpack.packb(descriptions, unicode_errors="surrogatepass")
+    except (ValueError, TypeError, OverflowError):
+        key = b""
+    if key not in _kept:
+        found = [parse(description) for description in descriptions]
+        if not 0 < len(key) <= _MAX_KEPT_BYTES:
+            return found
+        if len(_kept) >= _MAX_KEPT:
+            _kept.clear()
+        _kept[key] = found
+    return _kept[key]
 
 
 def leaves(dtype: np.dtype) -> Iterator[tuple[Path, np.dtype]]:

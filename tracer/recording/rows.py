@@ -14,13 +14,16 @@ from tracer.recording.columns import decode_column, encode_column, encoded_size
 from tracer.recording.dtypes import MAX_LAYOUTS, Path, leaves
 from tracer.window import Window
 
-__all__ = ["decode_window", "encode_window"]
+__all__ = ["decode_window", "encode_window", "fill_window", "skip_window"]
 
 _MAX_ROWS = 1 << 22  # rows without a column take no bytes
 _MAX_NAME = 255
 _MAX_LOSSES = 256
 _U64 = 1 << 64
 _I63 = 1 << 63
+_NAMES = ("probe", "table")
+_LIMITS = (("start_ns", _I63), ("end_ns", _I63), ("rows", _MAX_ROWS + 1), ("layout", MAX_LAYOUTS))
+_KEYS = ("probe", "table", "start_ns", "end_ns", "losses", "layout", "rows", "columns")
 
 
 def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[bytes]]:
@@ -50,25 +53,51 @@ def decode_window(
     description: object, layouts: list[np.dtype], data: memoryview, room: int
 ) -> tuple[Window, memoryview]:
     """Return the window and the bytes after its columns; its rows may take ``room`` bytes. Raises RecordingError."""
+    return fill_window(_described(description, layouts), layouts, data, room)
+
+
+def fill_window(
+    found: dict[str, Any], layouts: list[np.dtype], data: memoryview, room: int
+) -> tuple[Window, memoryview]:
+    """Return what ``decode_window`` does, of a description that ``skip_window`` returned. Raises RecordingError."""
+    dtype = layouts[found["layout"]]
+    if dtype.itemsize * found["rows"] > room:
+        raise RecordingError("an interval has more rows than it may.")
+    rows = np.zeros(found["rows"], dtype)
+    data = _fill(rows, found.get("columns"), data)
+    window = Window(found["probe"], found["table"], found["start_ns"], found["end_ns"], rows, found["losses"])
+    return window, data
+
+
+def skip_window(
+    description: object, layouts: list[np.dtype], data: memoryview
+) -> tuple[dict[str, Any], memoryview, memoryview]:
+    """Return the description as ``encode_window`` makes it, its columns' bytes, and those after. Raises RecordingError.
+
+    What the bytes hold is not looked at.
+    """
+    found = _described(description, layouts)
+    dtype, forms = layouts[found["layout"]], _forms(found.get("columns"), layouts[found["layout"]])
+    rows, size = found["rows"], dtype.itemsize * found["rows"]
+    if not _dense(forms):
+        size = sum(encoded_size(form, n * rows, each) for (n, each), form in zip(_counts(dtype), forms, strict=True))
+    columns = _first(data, size)
+    return {key: found[key] for key in _KEYS}, columns, data[size:]
+
+
+def _described(description: object, layouts: list[np.dtype]) -> dict[str, Any]:
     if not isinstance(description, dict):
         raise RecordingError("a window is not a map.")
     _check(description)
     if description["layout"] >= len(layouts):
         raise RecordingError("a window's columns are not described.")
-    dtype = layouts[description["layout"]]
-    if dtype.itemsize * description["rows"] > room:
-        raise RecordingError("an interval has more rows than it may.")
-    rows = np.zeros(description["rows"], dtype)
-    data = _fill(rows, description.get("columns"), data)
-    window = Window(
-        description["probe"],
-        description["table"],
-        description["start_ns"],
-        description["end_ns"],
-        rows,
-        description["losses"],
-    )
-    return window, data
+    return description
+
+
+def _forms(forms: object, dtype: np.dtype) -> list[Any]:
+    if not isinstance(forms, list) or len(forms) != _columns(dtype):
+        raise RecordingError("a window has another number of columns than described.")
+    return forms
 
 
 def _encode(rows: np.ndarray) -> tuple[list[list[int]], list[bytes]]:
@@ -94,13 +123,28 @@ def _columns(dtype: np.dtype) -> int:
     return sum(1 for _ in leaves(dtype))
 
 
+def _dense(forms: list[Any]) -> bool:
+    return forms.count([]) == len(forms)
+
+
+@lru_cache(MAX_LAYOUTS)
+def _counts(dtype: np.dtype) -> list[tuple[int, int]]:
+    """Return of each column how many values a row has of it, and how many bytes each takes."""
+    row = np.zeros(1, dtype)
+    return [(_at(row, path).size, leaf.itemsize) for path, leaf in leaves(dtype)]
+
+
 @dataclass
 class _Numbers:
     """Columns of one number per row that lie side by side: their byte planes do so, too, and are made at once."""
 
     start: int
     end: int
-    columns: int
+    paths: list[Path]
+
+    @property
+    def columns(self) -> int:
+        return len(self.paths)
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -109,29 +153,49 @@ def _parts(dtype: np.dtype) -> list[_Numbers | Path]:
     parts: list[_Numbers | Path] = []
     for path, leaf in leaves(dtype):
         field, start, *_ = fields[path[0]]
-        if field.subdtype or field.names or leaf.kind == "S" or leaf.str[0] == ">":
+        # A bool is more than its bytes when it is read.
+        if field.subdtype or field.names or leaf.kind in "Sb" or leaf.str[0] == ">":
             parts.append(path)
             continue
         last = parts[-1] if parts else None
         if isinstance(last, _Numbers) and last.end == start:
-            last.end, last.columns = start + leaf.itemsize, last.columns + 1
+            last.end = start + leaf.itemsize
+            last.paths.append(path)
         else:
-            parts.append(_Numbers(start, start + leaf.itemsize, 1))
+            parts.append(_Numbers(start, start + leaf.itemsize, [path]))
     return parts
 
 
 def _fill(rows: np.ndarray, forms: object, data: memoryview) -> memoryview:
-    columns = list(leaves(rows.dtype))
-    if not isinstance(forms, list) or len(forms) != len(columns):
-        raise RecordingError("a window has another number of columns than described.")
-    for (path, leaf), form in zip(columns, forms, strict=True):
-        target = _at(rows, path)
-        size = encoded_size(form, target.size, leaf.itemsize)
-        if size > len(data):
-            raise RecordingError("a column's bytes are missing.")
-        decode_column(form, data[:size], target)
-        data = data[size:]
+    known, place = _forms(forms, rows.dtype), 0
+    for part in _parts(rows.dtype):
+        count = part.columns if isinstance(part, _Numbers) else 1
+        mine, place = known[place : place + count], place + count
+        if isinstance(part, _Numbers) and _dense(mine):
+            data = _fill_numbers(rows, part, data)
+            continue
+        for path, form in zip(part.paths if isinstance(part, _Numbers) else [part], mine, strict=True):
+            target = _at(rows, path)
+            size = encoded_size(form, target.size, target.itemsize)
+            decode_column(form, _first(data, size), target)
+            data = data[size:]
     return data
+
+
+def _fill_numbers(rows: np.ndarray, part: _Numbers, data: memoryview) -> memoryview:
+    """Fill dense columns that lie side by side, at once."""
+    if not len(rows):
+        return data
+    width = part.end - part.start
+    planes = np.frombuffer(_first(data, width * len(rows)), np.uint8).reshape(width, len(rows))
+    rows.view(np.uint8).reshape(len(rows), rows.dtype.itemsize)[:, part.start : part.end] = planes.T
+    return data[planes.size :]
+
+
+def _first(data: memoryview, size: int) -> memoryview:
+    if size > len(data):
+        raise RecordingError("a column's bytes are missing.")
+    return data[:size]
 
 
 def _at(rows: np.ndarray, path: Path) -> np.ndarray:
@@ -141,15 +205,16 @@ def _at(rows: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _check(description: dict[str, Any]) -> None:
-    for key in ("probe", "table"):
-        if not isinstance(description.get(key), str) or len(description[key]) > _MAX_NAME:
+    get = description.get
+    for key in _NAMES:
+        if not isinstance(name := get(key), str) or len(name) > _MAX_NAME:
             raise RecordingError(f"a window's {key} is not a name.")
-    for key, limit in (("start_ns", _I63), ("end_ns", _I63), ("rows", _MAX_ROWS + 1), ("layout", MAX_LAYOUTS)):
-        if type(description.get(key)) is not int or not 0 <= description[key] < limit:
+    for key, limit in _LIMITS:
+        if type(number := get(key)) is not int or not 0 <= number < limit:
             raise RecordingError(f"a window's {key} is out of range.")
     if description["start_ns"] > description["end_ns"]:
         raise RecordingError("a window ends before it starts.")
-    losses = description.get("losses")
+    losses = get("losses")
     if not isinstance(losses, dict) or len(losses) > _MAX_LOSSES:
         raise RecordingError("a window's losses are not a map.")
     for reason, number in losses.items():
