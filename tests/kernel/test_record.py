@@ -141,6 +141,16 @@ def test_asked_to_end_while_it_attaches_it_does_so_in_good_order(start: Start, p
     assert recording.truncated is None and recording.intervals == []
 
 
+def test_asked_to_end_while_it_waits_for_a_pipe_to_be_read(start: Start, path: Path) -> None:
+    os.mkfifo(path)
+    running = start("--probes", "netdev", wait=False)
+    # It looks every 50 ms whether somebody reads.
+    wait_for(lambda: "nanosleep" in Path(f"/proc/{running.pid}/wchan").read_text(), running)
+    running.send_signal(signal.SIGTERM)
+    output, errors = running.communicate(timeout=30)
+    assert (running.returncode, output) == (5, "") and "nobody has read from this pipe" in errors
+
+
 def command_line(pid: str) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
@@ -290,6 +300,7 @@ def test_in_a_pid_namespace_no_pid_is_taken_for_another(tmp_path: Path) -> None:
     [
         ("/no/such/folder/node.fsk", "create the folder first"),
         ("/sys/kernel/node.fsk", "denied"),
+        ("/proc/node.fsk", "choose another path"),
         ("/tmp", "is a folder"),
         ("/etc/passwd/node.fsk", "not a folder"),
         ("x" * 300, "choose a shorter name"),

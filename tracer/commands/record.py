@@ -61,7 +61,7 @@ def record(
         progress.say("attaching…")
         with Trace(Request(probes, deep, interval, pid, cgroup, cpus)) as trace:
             header = trace.header()
-            with RecordingWriter(path, header, overwrite=overwrite) as writer:
+            with RecordingWriter(path, header, overwrite=overwrite, stopped=stop.is_set) as writer:
                 for note in trace.notes:
                     progress.note(note)
                 for windows in trace.intervals(stop, duration):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,9 @@ _HINTS = {
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
+#: How often a pipe is looked at that has no reader yet.
+_LOOK_SECONDS = 0.05
+
 
 class RecordingWriter:
     """A recording being written; a context manager.
@@ -42,15 +46,22 @@ class RecordingWriter:
     them, without a closing frame, and every later ``write`` raises the same error.
     """
 
-    def __init__(self, path: str | os.PathLike[str], header: Mapping[str, Any], *, overwrite: bool = False) -> None:
-        """Create the file and write the header. Raises OutputError."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        header: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Create the file and write the header; ``stopped`` ends the wait for a pipe's reader. Raises OutputError."""
         self.path = path
         self.intervals = 0
         self._encoder = FrameEncoder()
         self._size = 0
         self._failure: OutputError | None = None
         opening = PREAMBLE + self._encoder.header(header)
-        self._fd, created = _create(path, overwrite)
+        self._fd, created = _create(path, overwrite, stopped)
         try:
             self._append(opening)
         except OutputError:
@@ -128,7 +139,7 @@ class RecordingWriter:
         raise self._failure from None
 
 
-def _create(path: str | os.PathLike[str], overwrite: bool) -> tuple[int, bool]:
+def _create(path: str | os.PathLike[str], overwrite: bool, stopped: Callable[[], bool]) -> tuple[int, bool]:
     """Open ``path`` for writing; return the descriptor and whether the file is new."""
     try:
         existing = _existing(path)
@@ -138,8 +149,10 @@ def _create(path: str | os.PathLike[str], overwrite: bool) -> tuple[int, bool]:
         if overwrite and stat.S_ISREG(mode):
             # A new file, not the old one cut to nothing: whoever reads the old one keeps it.
             os.unlink(path)
-        elif stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
-            # Of a device and a pipe nothing is lost. Opening a pipe waits until it is read from, as shells do.
+        elif stat.S_ISFIFO(mode):
+            return _open_pipe(path, stopped), False
+        elif stat.S_ISCHR(mode):
+            # Nothing of it is lost.
             return os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC), False
         elif overwrite and stat.S_ISLNK(mode) and os.path.exists(path):
             # /dev/stdout is a link, and must stay one.
@@ -152,10 +165,27 @@ def _create(path: str | os.PathLike[str], overwrite: bool) -> tuple[int, bool]:
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else 0
         raise OutputError(
-            f"can't create {shown(path)}: {_reason(error)}.", hint=_HINTS.get(number or 0, "choose another path")
+            f"can't create {shown(path)}: {_reason(error)}.", hint=_hint(path, number or 0)
         ) from None
 
 
+def _open_pipe(path: str | os.PathLike[str], stopped: Callable[[], bool]) -> int:
+    """Wait until a pipe is read from, as shells do; but who waits inside ``open`` is not stopped by a flag."""
+    while True:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        else:
+            os.set_blocking(fd, True)
+            return fd
+        if stopped():
+            raise OutputError(f"{shown(path)}: nobody has read from this pipe.", hint="start its reader first")
+        time.sleep(_LOOK_SECONDS)
+
+
+_ANOTHER = "choose another path"
 _OWN_FOLDER = "choose a folder of your own: what is written through it goes where they say"
 
 
@@ -164,6 +194,12 @@ def _existing(path: str | os.PathLike[str]) -> os.stat_result | None:
         return os.lstat(path)
     except FileNotFoundError:
         return None
+
+
+def _hint(path: str | os.PathLike[str], number: int) -> str:
+    # In /proc nothing can be made, and it says that there is no such file.
+    there = number == errno.ENOENT and os.path.isdir(os.path.dirname(os.fspath(path)) or ".")
+    return _ANOTHER if there else _HINTS.get(number, _ANOTHER)
 
 
 def _planted(path: str | os.PathLike[str], existing: os.stat_result) -> bool:

@@ -26,5 +26,5 @@ def check(evidence: Evidence) -> Iterator[Check]:
     told = {(probe, reason) for (probe, _), window in scene.windows.items() for reason in window.losses}
     declared = {(name, loss.reason) for name in evidence.probes for loss in all_probes()[name].losses}
     silent = sorted({name for name, _ in declared - told})
-    measured = f"silent on losses: {', '.join(silent)}" if silent else f"{len(told)} kinds of losses watched"
-    yield Check.of(not silent, measured, f"all {len(declared)} that probes declare")
+    known = f"all {len(declared)} declared kinds of losses"
+    yield Check.of(not silent, f"silent on losses: {', '.join(silent)}" if silent else f"{known} are watched", known)
