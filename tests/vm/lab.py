@@ -21,7 +21,7 @@ from .score import Run
 __all__ = ["run"]
 
 #: From nothing to the fault. An emulated machine on a busy host is slow.
-_BOOT_S = 240
+_BOOT_S = 300
 #: What the agent may need before the fault, once it says that it watches: names of kernel code, histories.
 _SETTLE_S = 6
 #: The dead-man rule speaks after three intervals.
@@ -83,11 +83,13 @@ mkdir /run/lab && mount /dev/vda /run/lab
 {chr(10).join(settings)}
 {scenario.before}
 cd {CHECKOUT}
-{agent} >/run/agent.log 2>&1 &
-agent=$!
-until grep -q ^state /run/agent.log || ! kill -0 $agent; do sleep 0.2; done
-sed 's/^/agent: /' /run/agent.log
-kill -0 $agent || exit
+for attempt in 1 2 3; do
+	{agent} >/run/agent.log 2>&1 &
+	agent=$!
+	until grep -q ^state /run/agent.log || ! kill -0 $agent; do sleep 0.2; done
+	sed 's/^/agent: /' /run/agent.log
+	kill -0 $agent && break
+done || exit
 sleep {_SETTLE_S}
 echo lab: fault $(date +%s.%N)
 ( {scenario.commands} ) &
