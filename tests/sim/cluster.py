@@ -32,6 +32,7 @@ _LEAST_NS = 1e10 * LEAST_LOST
 _NODES, _WINDOWS = 0.04, 0.03  # standard deviations, of the logarithm
 _BURSTS, _MISSING, _SHORT = 0.02, 0.02, 0.05
 _SKEW = 0.25  # of a window, standard deviation
+_MARGIN = 72  # slots that faults and bursts reach into
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Histograms ``(nodes, windows, SLOTS)``; ``ill`` are the nodes with the fault, from window ``onset`` on."""
+    """Histograms ``(nodes, windows, n)`` from slot ``first`` on; ``ill`` have the fault, from window ``onset`` on."""
 
     slots: np.ndarray
+    first: int
     fault: str
     onset: int
     ill: frozenset[int] = field(default_factory=frozenset)
@@ -69,12 +71,15 @@ def make_cluster(pools: Sequence[Pool], fault: str, random: np.random.Generator,
     baseline = baseline_of(windows)
     onset = int(random.integers(baseline + 1, windows - 8))
     phases = _phases(len(pools), random, windows)
-    expected = np.empty((nodes, windows, SLOTS))
+    used = np.flatnonzero(np.any([pool.intervals.any(axis=0) for pool in pools], axis=0))
+    first, last = max(0, int(used[0]) - _MARGIN), min(SLOTS, int(used[-1]) + _MARGIN)
+    drawn = [pool.intervals[:, first:last] for pool in pools]
+    expected = np.empty((nodes, windows, last - first))
     for window in range(windows):
         # Clocks are skewed: a node may still be in the phase before.
         late = np.abs(random.normal(0, _SKEW, nodes)).clip(0, 1)
-        now = _bootstrap(pools[phases[window]].intervals, random, nodes)
-        before = _bootstrap(pools[phases[max(0, window - 1)]].intervals, random, nodes)
+        now = _bootstrap(drawn[phases[window]], random, nodes)
+        before = _bootstrap(drawn[phases[max(0, window - 1)]], random, nodes)
         expected[:, window] = now * (1 - late)[:, None] + before * late[:, None]
     octaves = (random.normal(0, _NODES, (nodes, 1)) + random.normal(0, _WINDOWS, (nodes, windows))) / np.log(2)
     octaves = octaves + random.normal(0, 0.15, windows) / np.log(2)
@@ -88,7 +93,7 @@ def make_cluster(pools: Sequence[Pool], fault: str, random: np.random.Generator,
     for node in np.flatnonzero(random.random(nodes) < _SHORT):
         if node not in ill:
             expected[node, int(random.integers(windows // 2, windows)) :] = 0
-    return Cluster(random.poisson(expected).astype(np.uint64), fault, onset, frozenset(ill))
+    return Cluster(random.poisson(expected).astype(np.uint64), first, fault, onset, frozenset(ill))
 
 
 def _infect(expected: np.ndarray, fault: str, onset: int, random: np.random.Generator) -> set[int]:
@@ -137,24 +142,24 @@ def _phases(pools: int, random: np.random.Generator, windows: int) -> list[int]:
 
 
 def _bootstrap(intervals: np.ndarray, random: np.random.Generator, nodes: int) -> np.ndarray:
-    """Return windows of real intervals, drawn with replacement, shape ``(nodes, SLOTS)``."""
+    """Return windows of real intervals, drawn with replacement, shape ``(nodes, n)``."""
     counts = random.multinomial(INTERVALS, np.full(len(intervals), 1 / len(intervals)), nodes)
     return np.asarray(counts @ intervals.astype(float))
 
 
 def _partly(expected: np.ndarray, octaves: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return histograms ``(n, SLOTS)`` of which ``share`` ``(n,)`` of the values are later by ``octaves`` ``(n,)``."""
+    """Return histograms ``(n, slots)`` of which ``share`` ``(n,)`` of the values are later by ``octaves`` ``(n,)``."""
     return expected * (1 - share)[:, None] + _later(expected * share[:, None], octaves)
 
 
 def _later(expected: np.ndarray, octaves: np.ndarray) -> np.ndarray:
-    """Return histograms ``(…, SLOTS)`` moved by ``octaves`` ``(…)``, between two slots where need be."""
-    steps = octaves[..., None] * 8
-    places = np.arange(SLOTS) - steps
+    """Return histograms ``(…, slots)`` moved by ``octaves`` ``(…)``, between two slots where need be."""
+    size = expected.shape[-1]
+    places = np.arange(size) - octaves[..., None] * 8
     below = np.floor(places).astype(int)
     part = places - below
-    low = np.take_along_axis(expected, np.clip(below, 0, SLOTS - 1), -1) * (below >= 0) * (below < SLOTS)
-    high = np.take_along_axis(expected, np.clip(below + 1, 0, SLOTS - 1), -1) * (below >= -1) * (below < SLOTS - 1)
+    low = np.take_along_axis(expected, np.clip(below, 0, size - 1), -1) * (below >= 0) * (below < size)
+    high = np.take_along_axis(expected, np.clip(below + 1, 0, size - 1), -1) * (below >= -1) * (below < size - 1)
     return np.asarray(low * (1 - part) + high * part)
 
 

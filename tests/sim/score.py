@@ -90,7 +90,7 @@ class Scores:
                 yield make_cluster(chosen, fault, random, self.nodes, self.windows)
 
     def _judged(self, cluster: Cluster) -> dict[str, set[int]]:
-        found = {OURS: _flagged(cluster.slots)}
+        found = {OURS: _flagged(cluster.slots, cluster.first)}
         for name, method in RIVALS.items():
             scores = in_a_row(method(cluster.slots))
             found[name] = set(np.flatnonzero(scores > self.thresholds[name]).tolist())
@@ -99,7 +99,7 @@ class Scores:
     def _tune(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, seed: int) -> None:
         kept: dict[str, list[tuple[np.ndarray, Cluster]]] = {name: [] for name in RIVALS}
         for cluster in self._clusters(pools, clusters, seed):
-            bare = Cluster(cluster.slots[:0], cluster.fault, cluster.onset, cluster.ill)
+            bare = Cluster(cluster.slots[:0], 0, cluster.fault, cluster.onset, cluster.ill)
             for name, method in RIVALS.items():
                 kept[name].append((in_a_row(method(cluster.slots)), bare))
         for name, scored in kept.items():
@@ -113,14 +113,14 @@ def _f1(scored: Sequence[tuple[np.ndarray, Cluster]], threshold: float) -> float
     return counts.f1
 
 
-def _flagged(slots: np.ndarray) -> set[int]:
-    return {one.node for one in of_histograms(slots, INTERVALS * _NS).deviations}
+def _flagged(slots: np.ndarray, first: int) -> set[int]:
+    return {one.node for one in of_histograms(slots, INTERVALS * _NS, first).deviations}
 
 
 def _delay(cluster: Cluster) -> int:
     """Return after how many windows of the fault it is found, when the recording ends there."""
     for windows in _LOOKS:
-        if cluster.ill <= _flagged(cluster.slots[:, : cluster.onset + windows]):
+        if cluster.ill <= _flagged(cluster.slots[:, : cluster.onset + windows], cluster.first):
             return windows
     return cluster.slots.shape[1] - cluster.onset
 

@@ -22,7 +22,7 @@ _LEAST_BASELINE = 3
 #: One window, however bad, is at most this many sigmas, and enough of them have to be beyond _EACH: bursts are neither
 #: long nor many.
 CLIP = 10.0
-_EACH = 2.0
+_EACH = 3.0
 
 
 @dataclass(frozen=True)
