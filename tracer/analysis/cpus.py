@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from tracer.analysis.rows import text
 from tracer.analysis.summary import Summary
 
 __all__ = ["CpuTime", "cpu_times", "sampled_tasks"]
@@ -46,7 +49,10 @@ def cpu_times(summary: Summary) -> dict[int, CpuTime]:
 
 def sampled_tasks(summary: Summary, cpu: int, limit: int = 3) -> list[tuple[str, int, float]]:
     """Return (comm, pid, share of the samples of ``cpu``), largest first; empty without on-CPU samples."""
-    tally = summary.sample_cpus.get(("oncpu", "samples"))
-    here = [(comm, pid, weight) for (on, pid, comm), weight in tally.items() if on == cpu] if tally else []
-    total = sum(weight for _, _, weight in here)
-    return [(comm, pid, weight / total) for comm, pid, weight in here[:limit]] if total else []
+    sums = summary.sample_cpus.get(("oncpu", "samples"))
+    if sums is None:
+        return []
+    here = sums.rows()[sums.rows()["cpu"] == cpu]
+    total = int(here["weight"].sum())
+    ranked = here[np.lexsort((here["pid"], -here["weight"].astype(np.int64)))][:limit]
+    return [(text(comm), pid, weight / total) for _, pid, comm, weight in ranked.tolist()] if total else []

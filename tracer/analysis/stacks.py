@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracer.analysis.events import Tally
-from tracer.analysis.rows import has, numbers, texts
+from tracer.analysis.rows import has, text, texts
+from tracer.analysis.sums import Sums
 
 __all__ = ["Dictionary", "Frame", "HeavyStack", "Stacks"]
 
@@ -17,7 +17,7 @@ MAX_STACKS = 1 << 16
 MAX_STACK_FRAMES = 1 << 20
 MAX_FRAMES = 1 << 17
 
-Task = tuple[str, int, int]  # comm, pid, tid
+_TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", "S64"), ("stack", "u8")])
 
 
 class Frame(NamedTuple):
@@ -90,24 +90,25 @@ class Stacks(Dictionary):
 
     def __init__(self) -> None:
         super().__init__()
-        self._weights: Tally[tuple[Task, int]] = Tally()
+        self._weights = Sums(_TASKS, ("weight",), MAX_STACKS)
 
     @property
     def total(self) -> int:
         """The weight of all samples."""
-        return self._weights.total
+        return int(self._weights.rows()["weight"].sum()) + self._weights.other["weight"]
 
     def add(self, samples: np.ndarray) -> None:
         """Add a window's ``samples``."""
-        columns = (numbers(samples, name).tolist() for name in ("pid", "tid", "stack", "weight"))
-        for pid, tid, stack, weight, comm in zip(*columns, texts(samples, "comm"), strict=True):
-            self._weights.add(((comm, int(pid), int(tid)), int(stack)), int(weight))
+        self._weights.add(samples)
 
     def heaviest(self, most: int) -> list[HeavyStack]:
         """Return the ``most`` heaviest stacks by task, the heaviest first."""
-        total = self.total
-        ranked = list(self._weights.items())[:most] if total else []
-        return [HeavyStack(*task, weight, weight / total, self.frames(stack)) for (task, stack), weight in ranked]
+        total, rows = self.total, self._weights.rows()
+        ranked = rows[np.lexsort((rows["stack"], rows["tid"], -rows["weight"].astype(np.int64)))][:most]
+        return [
+            HeavyStack(text(comm), pid, tid, weight, weight / total, self.frames(stack))
+            for pid, tid, comm, stack, weight in ranked.tolist()
+        ]
 
 
 _NONE = np.zeros(0, np.uint64)

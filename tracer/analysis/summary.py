@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tracer.analysis.blame import Blame
-from tracer.analysis.events import Tally, Worst
+from tracer.analysis.events import Worst
 from tracer.analysis.gate import checked, is_known
 from tracer.analysis.intervals import CLOCK_LATE, Intervals
 from tracer.analysis.losses import MAX_PROBES, Losses
 from tracer.analysis.merged import MAX_KEYS, Group, Merged, Shape
-from tracer.analysis.rows import has, numbers, text, texts
+from tracer.analysis.rows import has, numbers, text
 from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, STACKS, UNKNOWN, TableName
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Stacks
+from tracer.analysis.sums import Sums
 from tracer.window import Window
 
 __all__ = ["Summary"]
@@ -23,6 +26,7 @@ MAX_REFUSED = 64
 # Tables of later versions: 64 with 1024 series each hold 150 MB at most.
 MAX_UNKNOWN = 64
 MAX_UNKNOWN_KEYS = 1024
+_SAMPLED = np.dtype([("cpu", "u4"), ("pid", "u4"), ("comm", "S64")])
 
 
 class Summary:
@@ -39,7 +43,7 @@ class Summary:
         blame: who held the CPU during long waits, by CPU.
         refused: windows whose columns can't be read: (table, why) with how many, the first few kinds of them.
         worst: the worst single events by table.
-        sample_cpus: weight per (cpu, pid, comm) by table of stack samples; ``stacks`` holds the stacks, by probe.
+        sample_cpus: weight by cpu, pid and comm, by table of stack samples; ``stacks`` holds the stacks, by probe.
     """
 
     def __init__(self, interval_ns: int = 0, source: Source | None = None) -> None:
@@ -49,7 +53,7 @@ class Summary:
         self.blame = Blame(self.source)
         self.refused: dict[tuple[TableName, str], int] = {}
         self.worst: dict[TableName, Worst] = {}
-        self.sample_cpus: dict[TableName, Tally[tuple[int, int, str]]] = {}
+        self.sample_cpus: dict[TableName, Sums] = {}
         self.stacks: dict[str, Stacks] = {}
         self._tables: dict[TableName, Merged] = {}
         self._seen: set[str] = set()
@@ -157,10 +161,9 @@ class Summary:
 
     def _add_samples(self, name: TableName, window: Window) -> None:
         self.stacks.setdefault(name[0], Stacks()).add(window.rows)
-        cpus = self.sample_cpus.setdefault(name, Tally())
-        columns = (numbers(window.rows, column) for column in ("cpu", "pid", "weight"))
-        for cpu, pid, weight, comm in zip(*columns, texts(window.rows, "comm"), strict=True):
-            cpus.add((int(cpu), int(pid), comm), int(weight))
+        if name not in self.sample_cpus:
+            self.sample_cpus[name] = Sums(_SAMPLED, ("weight",), MAX_KEYS)
+        self.sample_cpus[name].add(window.rows)
 
 
 def _outside_pause(window: Window) -> Window:
