@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tracer.analysis.rows import has
@@ -59,13 +61,14 @@ class Sums:
             return
         rows = np.concatenate([self._merged, *self._pending])
         self._pending, self._waiting = [], 0
-        rows = rows[np.argsort(_hashed([rows[name] for name in self._keys]))]
+        words = [word for name in self._keys for word in _words(rows[name])]
+        order = np.argsort(_hashed(words))
         first = np.ones(len(rows), bool)
-        first[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in self._keys])
+        first[1:] = np.logical_or.reduce([(word := each[order])[1:] != word[:-1] for each in words])
         starts = np.flatnonzero(first)
-        merged = rows[starts]
+        merged = rows[order[starts]]
         for name in self._sums:
-            merged[name] = np.add.reduceat(rows[name], starts)
+            merged[name] = np.add.reduceat(rows[name][order], starts)
         self._merged = self._heaviest(merged)
 
     def _heaviest(self, rows: np.ndarray) -> np.ndarray:
@@ -77,17 +80,17 @@ class Sums:
         return rows[np.sort(order[-self._most :])]
 
 
-def _hashed(columns: list[np.ndarray]) -> np.ndarray:
-    """Return a hash per row, shape ``(n,)``; names are taken eight bytes at a time."""
-    hashes = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        for values in _words(column):
-            hashes = (hashes ^ values) * np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
-            hashes ^= hashes >> np.uint64(29)
+def _hashed(words: Sequence[np.ndarray]) -> np.ndarray:
+    """Return a hash per row, shape ``(n,)``."""
+    hashes = np.zeros(len(words[0]), np.uint64)
+    for word in words:
+        hashes = (hashes ^ word) * np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
+        hashes ^= hashes >> np.uint64(29)
     return hashes
 
 
 def _words(column: np.ndarray) -> list[np.ndarray]:
+    """Return a column as numbers of 64 bits, several for names."""
     if column.dtype.kind != "S":
         return [column.astype(np.uint64)]
     return [*np.ascontiguousarray(column).view(np.uint64).reshape(len(column), -1).T]
