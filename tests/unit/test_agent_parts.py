@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -219,10 +221,31 @@ def test_long_facts_go_on_in_their_column():
     ]
 
 
-def test_the_unit_says_what_the_agent_needs(checkout: Path):
-    unit = (checkout / "deploy" / "foreshock-agent.service").read_text()
+@pytest.fixture
+def unit(checkout: Path) -> Path:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze")
+    return checkout / "deploy" / "foreshock-agent.service"
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", "--no-pager", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_systemd_understands_all_of_the_unit(unit: Path):
+    done = analyze("verify", str(unit))
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert analyze("security", "--offline=true", "--threshold=50", str(unit)).returncode == 0
+
+
+def test_the_unit_takes_nothing_away_that_the_agent_needs(unit: Path):
+    said = unit.read_text()
     for line in ("Type=notify", "KillMode=mixed", "Restart=always", "LimitMEMLOCK=infinity", "ExecStart="):
-        assert line in unit
+        assert line in said
+    # /dev/kmsg, and /proc/kallsyms.
+    taken = ("ProtectKernelLogs=", "ProtectClock=", "PrivateDevices=", "ProtectKernelTunables=", "ProcSubset=")
+    assert not [line for line in said.splitlines() if line.startswith(taken)]
+    assert "bpf perf_event_open" in said
 
 
 def test_fakes_are_direct_sinks():
