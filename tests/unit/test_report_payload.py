@@ -74,14 +74,17 @@ def weights(data: Data, flame: dict) -> tuple[dict[tuple[str, ...], float], np.n
 
 def test_flames_hold_every_ns_by_time_and_stack(payload):
     data = Data(payload.text(PLENTY))
-    on, off = data.tree["flames"]
+    on, off, blocked = data.tree["flames"]
     paths, bins = weights(data, on)
     period = SECOND / HZ
     assert paths["hog", "main", "spin"] == pytest.approx(4 * 40 * period)
     assert bins == pytest.approx([47 * period] * 4)
     paths, bins = weights(data, off)
-    assert paths["hog", "main", "nvme_wait", "__schedule"] == 4 * (SECOND // 2) + 6
+    assert paths["hog", "main", "nvme_wait"] == 4 * (SECOND // 2) + 6
     assert bins.tolist() == [SECOND // 2 + second + 7 for second in range(4)]
+    paths, bins = weights(data, blocked)
+    assert set(paths) == {("hog", "main", "nvme_wait")}, "state D, without the scheduler"
+    assert bins.tolist() == [SECOND // 2 + second for second in range(4)]
     kinds = {name: kind for name, kind, _ in off["names"]}
     assert (kinds["hog"], kinds["main"], kinds["nvme_wait"], kinds["[no stack]"]) == ("t", "u", "k", "m")
 

@@ -1,21 +1,13 @@
 // The flame graph of the selected range, on a canvas: 50,000 nodes are one picture, and the keyboard walks through them.
 
-import { color, onTheme } from "./colors";
+import { onTheme } from "./colors";
 import { find, h, name, table } from "./dom";
 import { duration, percent } from "./format";
+import { KINDS, Picture } from "./picture";
 import { literal, pattern, Tree } from "./tree";
 import type { View } from "./view";
 
-const ROW = 18;
-const LEAST = 0.5; // pixels
 const TOP = 40;
-const KINDS: Record<string, string> = { t: "task", k: "kernel", d: "kernel module", u: "program", p: "Python", m: "no function" };
-
-interface Box {
-  node: number;
-  left: number;
-  width: number;
-}
 
 export function flame(view: View): void {
   const { report } = view;
@@ -27,13 +19,13 @@ export function flame(view: View): void {
   }
   const trees = report.flames.map((one) => new Tree(one));
   const canvas = find("flame") as HTMLCanvasElement;
+  const picture = new Picture(canvas);
   const search = find("search") as HTMLInputElement;
   const flip = find("flip") as HTMLInputElement;
   let tree = trees[0];
   let focus = 0;
   let cursor = 0;
   let found: { matches: Set<number>; weight: number } | null = null;
-  let rows: Box[][] = [];
 
   const tabs = report.flames.map((one, place) =>
     h("button", { type: "button", role: "tab", "aria-controls": "flame-panel", click: () => view.set({ flame: place }) }, one.title),
@@ -41,61 +33,8 @@ export function flame(view: View): void {
   find("flame-tabs").append(...tabs);
   find("legend").append(...Object.entries(KINDS).map(([kind, told]) => h("span", { class: `kind kind-${kind}` }, told)));
 
-  function layout(): void {
-    const width = canvas.clientWidth;
-    const scale = tree.total[focus] ? width / tree.total[focus] : 0;
-    rows = [];
-    const add = (node: number, left: number, wide: number) => (rows[tree.depth[node]] ??= []).push({ node, left, width: wide });
-    for (const node of tree.path(focus)) if (node !== focus) add(node, 0, width);
-    for (let node = focus; node < tree.size; node++) {
-      const wide = tree.total[node] * scale;
-      if (wide >= LEAST && tree.within(node, focus)) add(node, (tree.start[node] - tree.start[focus]) * scale, wide);
-    }
-  }
-
   function draw(): void {
-    layout();
-    const ratio = devicePixelRatio || 1;
-    const width = canvas.clientWidth;
-    const height = rows.length * ROW;
-    canvas.style.height = `${height}px`;
-    [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-    const context = canvas.getContext("2d")!;
-    context.scale(ratio, ratio);
-    context.font = "12px ui-monospace, Menlo, Consolas, monospace";
-    context.textBaseline = "middle";
-    const letter = context.measureText("m").width;
-    const colors = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, color(`kind-${kind}`)]));
-    const [text, match, edge] = [color("flame-text"), color("match"), color("accent")];
-    for (const [depth, boxes] of rows.entries())
-      for (const { node, left, width: wide } of boxes ?? []) {
-        const top = y(depth);
-        const above = depth < tree.depth[focus];
-        context.globalAlpha = above || (found && !found.matches.has(node)) ? 0.45 : 1;
-        context.fillStyle = found?.matches.has(node) ? match : colors[tree.kind(node)];
-        context.fillRect(left, top, Math.max(LEAST, wide - 0.7), ROW - 1);
-        context.globalAlpha = 1;
-        const room = Math.floor((wide - 6) / letter);
-        if (room >= 3) {
-          const told = tree.name(node);
-          context.fillStyle = text;
-          context.fillText(told.length > room ? `${told.slice(0, room - 1)}…` : told, left + 3, top + ROW / 2);
-        }
-        if (node === cursor) {
-          context.strokeStyle = edge;
-          context.lineWidth = 2;
-          context.strokeRect(left + 1, top + 1, Math.max(2, wide - 2), ROW - 3);
-        }
-      }
-  }
-
-  const y = (depth: number) => (flip.checked ? (rows.length - 1 - depth) * ROW : depth * ROW);
-
-  function hit(event: MouseEvent): number | null {
-    const { left, top } = canvas.getBoundingClientRect();
-    const [x, row] = [event.clientX - left, Math.floor((event.clientY - top) / ROW)];
-    const depth = flip.checked ? rows.length - 1 - row : row;
-    return (rows[depth] ?? []).find((box) => x >= box.left && x < box.left + box.width)?.node ?? null;
+    picture.draw(tree, { focus, cursor, matches: found?.matches ?? null, upwards: flip.checked });
   }
 
   function tell(node: number): void {
@@ -169,13 +108,13 @@ export function flame(view: View): void {
   }
 
   canvas.addEventListener("mousemove", (event) => {
-    const node = hit(event);
+    const node = picture.hit(event);
     if (node !== null) tell(node);
     canvas.style.cursor = node === null ? "default" : "pointer";
   });
   canvas.addEventListener("mouseleave", () => tell(cursor));
   canvas.addEventListener("click", (event) => {
-    const node = hit(event);
+    const node = picture.hit(event);
     if (node !== null) zoom(node);
   });
   canvas.addEventListener("keydown", (event) => {

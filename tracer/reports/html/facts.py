@@ -94,7 +94,7 @@ def stack_quality(flame: Mapping[str, Any], summary: Summary) -> dict[str, Any]:
     parts = [f"{percent(unnamed)} of the time is in functions without a name or has no stack"]
     if flame["pruned"] or flame["untold"]:
         parts.append(f"{percent((flame['pruned'] + flame['untold']) / flame['total'])} is in pruned frames or left out")
-    probe = flame["name"]
+    probe = flame["probe"]
     lost = missed(probe, summary.losses.reasons.get(probe, {}))
     parts += [f"{count(number)} {loss_meaning(probe, reason)}" for reason, number in lost.items()]
     state = "bad" if unnamed > _UNNAMED or flame["pruned"] else "good"

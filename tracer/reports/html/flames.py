@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracer.analysis.gate import checked
-from tracer.analysis.rows import text
-from tracer.analysis.shapes import SAMPLES, STACKS
+from tracer.analysis.rows import has, text
 from tracer.analysis.stacks import Dictionary, Frame
 from tracer.analysis.sums import MOST_KEYS, Sums
 from tracer.reports.html.blob import Blob
-from tracer.reports.html.tree import MOST_NODES, PRUNED, grown
+from tracer.reports.html.names import NO_STACK, Names
+from tracer.reports.html.tree import MOST_NODES, grown
 from tracer.window import Window
 
-__all__ = ["Flames", "Limits"]
+__all__ = ["Flames", "Limits", "Shown"]
+
+Shown = Callable[[Sequence[Frame]], Sequence[Frame]]
 
 _KEYS = np.dtype([("bin", "u4"), ("comm", "S16"), ("stack", "u8")])
 #: While they are gathered: beyond, bins become longer before anything is left out.
 _MOST_KEYS = MOST_KEYS // 2
-_NO_STACK = Frame(False, "", "[no stack]")
-#: Ways in which a frame's name says that there is none.
-_UNKNOWN = ("[unknown", "+0x")
 
 
 @dataclass(frozen=True)
@@ -37,26 +36,43 @@ class Limits:
 
 
 class Flames:
-    """The stacks of one probe. ``scale`` turns their weight into ns."""
+    """The stacks of one probe, each as ``shown`` makes it. ``scale`` turns weights into ns.
 
-    def __init__(self, scale: float) -> None:
-        self.dictionary = Dictionary()
+    ``state`` is the tasks' state that counts, if not all do.
+    """
+
+    def __init__(
+        self,
+        scale: float,
+        dictionary: Dictionary,
+        shown: Shown,
+        state: bytes = b"",
+    ) -> None:
+        self._dictionary = dictionary
+        self._shown = shown
         self._scale = scale
+        self._state = state
         self._sums = Sums(_KEYS, ("weight",))
         self._longer = 0  # bins are 2**longer of the others' bins
 
-    def add(self, bin: int, window: Window) -> None:
-        """Add a window of samples, or of what stacks and frames are."""
+    def learn(self, window: Window) -> None:
+        """Take in a window of what stacks and frames are."""
         window, why = checked(window)
-        if why:
+        if not why:
+            self._dictionary.learn(window.rows)
+
+    def add(self, bin: int, window: Window) -> None:
+        """Add a window of samples."""
+        window, why = checked(window)
+        rows = window.rows
+        if self._state:
+            rows = rows[rows["state"] == self._state] if _has_states(rows) else rows[:0]
+        if why or not len(rows):
             return
-        if (window.probe, window.table) in STACKS:
-            self.dictionary.learn(window.rows)
-        elif (window.probe, window.table) in SAMPLES:
-            self._sums.add(window.rows, bin=bin >> self._longer)
-            if len(self._sums) > _MOST_KEYS and bin >> self._longer:
-                self._lengthen()
-                self._longer += 1
+        self._sums.add(rows, bin=bin >> self._longer)
+        if len(self._sums) > _MOST_KEYS and bin >> self._longer:
+            self._lengthen()
+            self._longer += 1
 
     def halve(self) -> None:
         if self._longer:
@@ -88,7 +104,7 @@ class Flames:
         tree = grown((self._path(*stacks[one]) for one in order.tolist()), totals[order], limits.nodes)
         leaves = np.empty(len(keys), np.int64)
         leaves[order] = tree.leaves
-        names = _Names(limits.names)
+        names = Names(limits.names)
         nodes = [names.number(*one) for one in zip(tree.frames, (tree.parents == 0).tolist(), strict=True)]
         untold = self._sums.other["weight"] * self._scale
         return {
@@ -105,7 +121,7 @@ class Flames:
             "untold": untold,
             "unknown": float(totals[[self._is_unknown(stack) for _, stack in stacks]].sum()) * self._scale,
             "cut_names": names.cut,
-            "unkept": self.dictionary.unkept,
+            "unkept": self._dictionary.unkept,
         }
 
     def _few(self, most: int) -> np.ndarray:
@@ -122,51 +138,13 @@ class Flames:
         return rows[np.argsort(rows["bin"], kind="stable")]
 
     def _path(self, comm: bytes, stack: int) -> Sequence[Frame]:
-        return (Frame(False, "", text(comm) or "?"), *(self.dictionary.frames(stack) or (_NO_STACK,)))
+        return (Frame(False, "", text(comm) or "?"), *(self._shown(self._dictionary.frames(stack)) or (NO_STACK,)))
 
     def _is_unknown(self, stack: int) -> bool:
-        frames = self.dictionary.frames(stack)
-        return not frames or any(mark in frames[-1].symbol for mark in _UNKNOWN)
+        frames = self._dictionary.frames(stack)
+        # [unknown], [process ended], [anonymous]; module+0x…
+        return not frames or frames[-1].symbol.startswith("[") or "+0x" in frames[-1].symbol
 
 
-class _Names:
-    """Gives numbers to frames: ``names`` are (name, kind, module's number); kinds are task, kernel, user, made up."""
-
-    _CUT = 60
-
-    def __init__(self, most: int) -> None:
-        self.names: list[tuple[str, str, int]] = []
-        self.modules: list[str] = []
-        self.cut = 0
-        self._left = most
-        self._numbers: dict[tuple[str, str, str], int] = {}
-        self._modules: dict[str, int] = {}
-
-    def number(self, frame: Frame, task: bool) -> int:
-        kind = _kind(frame, task)
-        module = self._short(frame.module)
-        key = (self._short(frame.symbol or frame.module or "?"), kind, module)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.names)
-            self.names.append((key[0], kind, self._module(module)))
-            self._left -= len(key[0])
-        return self._numbers[key]
-
-    def _module(self, module: str) -> int:
-        if module not in self._modules:
-            self._modules[module] = len(self.modules)
-            self.modules.append(module)
-            self._left -= len(module)
-        return self._modules[module]
-
-    def _short(self, name: str) -> str:
-        if self._left > 0 or len(name) <= self._CUT:
-            return name
-        self.cut += 1
-        return f"{name[: self._CUT]}…"
-
-
-def _kind(frame: Frame, task: bool) -> str:
-    if frame is PRUNED or frame is _NO_STACK:
-        return "m"
-    return "t" if task else "k" if frame.kernel else "u"
+def _has_states(rows: np.ndarray) -> bool:
+    return has(rows, "state") and rows.dtype["state"].kind == "S" and rows.dtype["state"].shape == ()

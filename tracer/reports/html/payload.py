@@ -9,16 +9,18 @@ from typing import Any
 from tracer.analysis.rows import has
 from tracer.analysis.shapes import SAMPLES, STACKS
 from tracer.analysis.source import Source
+from tracer.analysis.stacks import Dictionary
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
 from tracer.histogram import edges_ns
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.facts import facts, findings, fingerprint, marks, quality, stack_quality
-from tracer.reports.html.flames import Flames, Limits
+from tracer.reports.html.flames import Flames, Limits, Shown
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
 from tracer.reports.html.timeline import Timeline
 from tracer.reports.jsonseries import series_entries
+from tracer.reports.sections.stacks import telling
 from tracer.reports.story import Sign
 from tracer.units import duration, many
 from tracer.window import Window
@@ -26,7 +28,12 @@ from tracer.window import Window
 __all__ = ["SCHEMA", "Payload"]
 
 SCHEMA = "foreshock.report/1"
-_FLAMES = (("oncpu", "On CPU"), ("offcpu", "Off CPU"))
+#: Flame graphs: name, probe, title, and the tasks' state, where it is of one only.
+_FLAMES = (
+    ("oncpu", "oncpu", "On CPU", b""),
+    ("offcpu", "offcpu", "Off CPU", b""),
+    ("blocked", "offcpu", "Off CPU, blocked (D)", b"D"),
+)
 #: With fewer bins, or nodes of a flame graph, there is nothing to see.
 _LEAST = 16
 #: Numbers by CPU, line or device in the tables: the worst of each series.
@@ -42,8 +49,11 @@ class Payload:
         self._header = header
         self._timeline = Timeline(self.source.interval_ns)
         self._heat, self._lanes = Heat(), Lanes()
-        scales = {"oncpu": 1e9 / self.source.sample_hz, "offcpu": 1.0}
-        self._flames = {probe: Flames(scales[probe]) for probe, _ in _FLAMES}
+        probes: dict[str, tuple[float, Dictionary, Shown]] = {
+            "oncpu": (1e9 / self.source.sample_hz, Dictionary(), tuple),
+            "offcpu": (1.0, Dictionary(), telling),
+        }
+        self._flames = {name: Flames(*probes[probe], state) for name, probe, _, state in _FLAMES}
         self._timeline.layers += [self._heat, self._lanes, *self._flames.values()]
 
     def add_interval(self, windows: Sequence[Window]) -> None:
@@ -59,8 +69,12 @@ class Payload:
             name = (window.probe, window.table)
             if name == ("cpustate", "time"):
                 self._lanes.add(bin, window)
-            elif name in SAMPLES or name in STACKS:
-                self._flames[window.probe].add(bin, window)
+            elif name in STACKS:
+                self._flames[window.probe].learn(window)
+            elif name in SAMPLES:
+                for shown, probe, *_ in _FLAMES:
+                    if probe == window.probe:
+                        self._flames[shown].add(bin, window)
             elif has(window.rows, "slots"):
                 self._heat.add(bin, window)
 
@@ -79,9 +93,9 @@ class Payload:
         blob, timeline, source = Blob(), self._timeline, self.source
         verdict = judge(self.summary)
         shown: list[dict[str, Any]] = [
-            {"name": probe, "title": label, **packed}
-            for probe, label in _FLAMES
-            if (packed := self._flames[probe].packed(blob, limits))
+            {"name": name, "probe": probe, "title": label, **packed}
+            for name, probe, label, _ in _FLAMES
+            if (packed := self._flames[name].packed(blob, limits))
         ]
         return blob.text(
             {
@@ -96,7 +110,7 @@ class Payload:
                 "missing": list(verdict.missing),
                 "quality": [
                     *quality(self.summary, source, warning),
-                    *(stack_quality(one, self.summary) for one in shown),
+                    *(stack_quality(one, self.summary) for one in shown if one["name"] == one["probe"]),
                 ],
                 "time": {
                     "start_unix_ms": source.unix_ns(timeline.start_ns) / 1e6,

@@ -13,7 +13,7 @@ from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, of_filter
 from tracer.units import clip, count, display_width, duration, percent
 
-__all__ = ["folded", "off_cpu", "on_cpu"]
+__all__ = ["folded", "off_cpu", "on_cpu", "telling"]
 
 _KERNEL = "_[k]"  # as flame graphs mark them
 _SCHEDULER = ("schedule", "__schedule")
@@ -45,12 +45,12 @@ def _section(
         for cell, one in zip(weights, heavy, strict=True)
     ]
     columns = [weight, Column("share"), Column("task", right=False, flexible=True)]
-    stacks = [_telling(one.frames) for one in heavy]
+    stacks = [telling(one.frames) for one in heavy]
     return Section(f"{title}{of_filter(source)}", columns, rows, stacks=stacks) if rows else None
 
 
-def _telling(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Leave out what every blocked task ends in: the scheduler itself."""
+def telling(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Return an off-CPU stack without what every blocked task ends in: the scheduler itself."""
     while len(frames) > 1 and frames[-1].kernel and frames[-1].symbol in _SCHEDULER:
         frames = frames[:-1]
     return frames
