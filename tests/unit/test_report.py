@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from unit.blackbox_samples import sample_box
 from unit.deep_samples import write_deep
 from unit.report_data import Data
 
@@ -98,6 +99,26 @@ def test_a_damaged_recording_is_reported_as_far_as_it_goes_and_the_page_says_so(
     (data,) = re.findall(r'<script id="data" type="application/octet-stream">(.*?)</script>', html)
     chips = {one["what"]: one for one in Data(data).tree["quality"]}
     assert chips["recording"]["state"] == "bad" and "damaged" in chips["recording"]["text"]
+
+
+def test_a_black_box_is_a_report_with_the_alerts_that_were_told(tmp_path):
+    report(sample_box(tmp_path / "cu39.fbx"), "-o", tmp_path / "out.html")
+    (data,) = re.findall(r'<script id="data"[^>]*>(.*?)</script>', (tmp_path / "out.html").read_text())
+    tree = Data(data).tree
+    assert dict(tree["facts"])["host"] == "cu39"
+    assert tree["series"]
+    (told,) = (one for one in tree["marks"] if one["kind"] == "alert")
+    assert told["alert"]["rule"] == "soft-lockup" and told["alert"]["severity"] == "page"
+
+
+def test_a_black_box_that_lacks_something_says_so(tmp_path):
+    path = sample_box(tmp_path / "cu39.fbx")
+    data = bytearray(path.read_bytes())
+    places = [at for at in range(0, len(data), 4096) if data[at : at + 4] == b"\x89FBR"]
+    data[places[2] + 60] ^= 1
+    path.write_bytes(data)
+    result = report(path, "-o", tmp_path / "out.html", code=4)
+    assert "The black box lacks 1 record damaged" in result.stderr
 
 
 def test_a_page_has_room_for_its_data_within_its_size():

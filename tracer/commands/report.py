@@ -1,4 +1,4 @@
-"""Make one HTML file of a recording: from what stands out to the guilty stack.
+"""Make one HTML file of a run: from what stands out to the guilty stack.
 
 It opens anywhere, from a mail too: nothing in it comes from the network, and no name in it is more than text.
 """
@@ -19,20 +19,21 @@ _LEAST_BYTES = 1 << 20
 
 
 @click.command()
-@click.argument("file", metavar="FILE.fsk")
+@click.argument("file", metavar="FILE")
 @click.option("-o", "--output", "path", metavar="OUT.html", help="Where to; default: the recording's name with .html.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--max-size", "most_bytes", type=SIZE, default="10MiB", show_default=True,
               help="Of the file; beyond, time and stacks lose detail, and it says so.")  # fmt: skip
 @click.pass_context
 def report(ctx: click.Context, file: str, path: str | None, overwrite: bool, most_bytes: int) -> None:
-    """Make one HTML file of a recording: from what stands out to the guilty stack.
+    """Make one HTML file of a run: from what stands out to the guilty stack.
 
     Findings, latency by time, alerts, what each CPU did and flame graphs, all of any range of time. It needs nothing
-    from the network. "-" is standard input.
+    from the network. FILE is a recording ("-" is standard input) or a black box.
 
     \b
     foreshock report node17.fsk                  writes node17.html
+    foreshock report cu39.fbx                    of a node that died, with the alerts that were told
     foreshock report node17.fsk -o bad.html      stacks are in it if it was recorded with --deep
     """
     if most_bytes < _LEAST_BYTES:
@@ -41,32 +42,23 @@ def report(ctx: click.Context, file: str, path: str | None, overwrite: bool, mos
         if file == "-":
             raise UsageError("a report of standard input needs a name.", hint="-o report.html")
         path = f"{os.path.splitext(os.path.basename(file))[0]}.html"
-    from tracer.commands._alerts import ReplayedAlerts
+    from tracer.commands._gathering import gather
     from tracer.commands._output import output, refuse_existing
-    from tracer.recording import RecordingReader
     from tracer.reports.html.page import page, room
-    from tracer.reports.html.payload import Payload
-    from tracer.reports.story import signs_of
 
     if path != "-":
         refuse_existing(path, overwrite)
-    with RecordingReader(file) as reader:
-        payload = Payload(reader.header)
-        alerts = ReplayedAlerts(payload.source)
-        for windows in reader:
-            payload.add_interval(windows)
-            alerts.add_interval(windows)
-    signs, _ = signs_of(alerts.alerts)
+    found = gather(file)
     name = "standard input" if file == "-" else os.path.basename(file)
-    data = payload.text(room(most_bytes), title=name, warning=reader.warning, signs=signs)
+    data = found.payload.text(room(most_bytes), title=name, warning=found.warning, signs=found.signs)
     with output(path, overwrite=overwrite) as stream:
-        stream.write(page(data, f"foreshock: {payload.source.host or name}").encode())
+        stream.write(page(data, f"foreshock: {found.payload.source.host or name}").encode())
     if path != "-":
         from tracer.recording.paths import shown
 
         click.echo(f"report: {shown(path)}", err=True)
-    if reader.warning:
+    if found.warning:
         from tracer.escape import printable
 
-        click.echo(f"foreshock: warning: {printable(reader.warning)}", err=True)
-    ctx.exit(RecordingError.exit_code if reader.damage or payload.summary.damaged else 0)
+        click.echo(f"foreshock: warning: {printable(found.warning)}", err=True)
+    ctx.exit(RecordingError.exit_code if found.damaged else 0)

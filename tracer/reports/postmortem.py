@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracer.alerts.alert import Alert
@@ -12,7 +12,7 @@ from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.story import Panic, Sign, Story, sentences
 from tracer.units import duration, many, moment
 
-__all__ = ["SCHEMA", "as_dict", "render"]
+__all__ = ["SCHEMA", "as_dict", "render", "what_is_missing"]
 
 SCHEMA = "foreshock.postmortem/1"
 _SHOWN = 20
@@ -71,6 +71,11 @@ def as_dict(story: Story, verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def what_is_missing(missing: Mapping[str, int]) -> str:
+    """Return in words what a black box has not got, by what it is; "" when nothing is missing."""
+    return ", ".join(f"{many(number, _NAMES[name][0])} {_NAMES[name][1]}" for name, number in missing.items())
+
+
 def _sign(story: Story, sign: Sign) -> dict[str, Any]:
     condition, countdown = sign.latest.condition, sign.first.condition.countdown
     culprit = condition.culprit
@@ -105,7 +110,7 @@ def _facts(story: Story, width: int) -> list[str]:
     span = f"{moment(story.first_unix_ns)} to {moment(story.last_unix_ns)}"
     facts = [story.path, boot, now, span]
     facts += [f"{many(story.starts, 'start')} of the agent"] if story.starts else []
-    missing = ", ".join(f"{many(number, _NAMES[name][0])} {_NAMES[name][1]}" for name, number in story.missing.items())
+    missing = what_is_missing(story.missing)
     lines = wrap(" · ".join(facts), width, "RECORD   ", "         ")
     lines += wrap(missing or "nothing", width, "MISSING  ", "         ")
     return lines + (wrap(story.warning, width, "WARNING  ", "         ") if story.warning else [])

@@ -78,7 +78,7 @@ function happened(view: View): void {
   const more = inside.length - rows.length;
   find("marks").replaceChildren(
     rows.length
-      ? table("Alerts, as an agent would have told them, and the worst single events", [view.known ? "UTC" : "from start", "kind", "lasted", "what"], rows, [2])
+      ? table("Alerts, and the worst single events", [view.known ? "UTC" : "from start", "kind", "lasted", "what"], rows, [2])
       : h("p", {}, "No alert, and none of the worst single events, in this range."),
     more > 0 ? h("p", {}, `${count(more)} shorter ones: select a shorter range.`) : "",
   );
