@@ -62,6 +62,22 @@ def test_where_there_can_be_none_is_an_error(tmp_path):
         assert caught.value.hint
 
 
+@pytest.mark.parametrize("text", ["3f9a0c\n", "{}", "[]", '{"versions": 1}'])
+def test_a_file_of_something_else_is_left_alone(tmp_path, text):
+    path = tmp_path / "token"
+    path.write_text(text)
+    with pytest.raises(OutputError, match="something else"):
+        prepare(path)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"version": 99}', "\0" * 100])
+def test_what_a_state_may_have_become_is_replaced(tmp_path, text):
+    path = tmp_path / "state"
+    path.write_text(text)
+    prepare(path)
+
+
 def test_a_disk_that_hangs_keeps_nobody_waiting(tmp_path, monkeypatch):
     hangs = threading.Event()
     monkeypatch.setattr(os, "fsync", lambda descriptor: hangs.wait(20))

@@ -19,16 +19,20 @@ _VERSION = 1
 #: While something fires, the state is another one every second; the disk is spared.
 _PAUSE_SECONDS = 5.0
 _OTHER = "--state FILE, in a folder that may be written to"
+#: Every state begins so: what begins otherwise is somebody's, and not to be replaced.
+_BEGINS = b'{"version": '
 
 
 def prepare(path: Path) -> None:
-    """Make the folder of ``path``. Raises OutputError if there can't be a file."""
+    """Make the folder of ``path``. Raises OutputError if there can't be a file, or there is one that is no state."""
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{path.parent} can't be made: {error.strerror}.", hint=_OTHER) from None
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise OutputError(f"{path} can't be written.", hint=_OTHER)
+    if _is_foreign(path):
+        raise OutputError(f"{path} holds something else, which would be lost.", hint="--state FILE of its own")
 
 
 def load(path: Path) -> tuple[dict[str, Any], str]:
@@ -47,6 +51,16 @@ def load(path: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(state, dict) or state.get("version") != _VERSION:
         return {}, f"{path} is damaged or of another version, alerts are told anew"
     return state, ""
+
+
+def _is_foreign(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            # A power cut may leave zeros.
+            begins = file.read(len(_BEGINS)).rstrip(b"\0")
+    except OSError:
+        return False
+    return not _BEGINS.startswith(begins)
 
 
 class Keeper:

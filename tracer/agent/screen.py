@@ -13,6 +13,7 @@ from tracer.agent.agent import Agent
 from tracer.agent.boxwatch import in_words
 from tracer.agent.startup import aligned, detector_lines, sentinel_lines
 from tracer.alerts.rule import View
+from tracer.analysis.losses import missed
 from tracer.escape import printable
 from tracer.reports.layout import wrap
 from tracer.sinks.descriptors import Outlet, reopened
@@ -39,7 +40,7 @@ class Screen:
 
     def interval(self, agent: Agent, view: View) -> None:
         """Show an interval's end: the first time what is watched, later a line when nothing was said for a minute."""
-        self._missed += sum(sum(window.losses.values()) for window in view.windows.values())
+        self._missed += sum(sum(missed(window.probe, window.losses).values()) for window in view.windows.values())
         if not self._began:
             self._began = True
             self._lines(aligned(_facts(agent, view), _width()))
@@ -82,13 +83,14 @@ def _facts(agent: Agent, view: View) -> Iterator[tuple[str, str]]:
     yield "state", str(agent.orders.state) if agent.orders.state else "not kept (--state FILE)"
 
 
-def _quiet(agent: Agent, missed: int) -> str:
+def _quiet(agent: Agent, lost: int) -> str:
     ready = sum(post.ready and not post.silent for post in agent.crew.posts)
     parts = [
         f"{len(agent.firing)} firing",
         f"{ready} of {len(agent.crew.posts)} sentinels at their posts",
-        f"{missed} lost",
+        f"{lost} events not seen",
         f"{agent.desk.dropped + agent.crew.dropped} not delivered",
     ]
     parts += [f"black box {in_words(status)}" for status in (agent.recorder.status() if agent.recorder else ())]
-    return f"{units.moment(time.time_ns())}  all quiet: {', '.join(parts)}"
+    quiet = "nothing new" if agent.firing else "all quiet"
+    return f"{units.moment(time.time_ns())}  {quiet}: {', '.join(parts)}"
