@@ -46,8 +46,9 @@ def test_two_lines_say_when_where_what_how_long_who_and_what_next():
 
 
 def test_resolved_says_so_and_counts_nothing_down():
-    first, _ = people_lines(sample_alert(state=State.RESOLVED))
+    first, second = people_lines(sample_alert(state=State.RESOLVED, since_ns=95 * SECOND, at_ns=100 * SECOND))
     assert "RESOLVED  cu39: CPU 3" in first and "panic" not in first
+    assert "it began 5 s ago" in second and "next" not in second
 
 
 def test_colour_is_around_the_severity_only():

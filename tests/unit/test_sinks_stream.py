@@ -100,6 +100,18 @@ def test_without_a_receiver_nothing_waits_and_alerts_are_kept_for_it():
     assert "Connection refused" in said[0] and said[1].endswith("is up")
 
 
+def test_each_reason_why_there_is_no_stream_is_said_once():
+    there, said = Served(token="right"), []
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        there.port = free.getsockname()[1]
+    with streaming(there.port, said=said):
+        until(lambda: said)
+        with served(there):
+            until(lambda: len(said) == 2)
+            until(lambda: len(there.said) >= 3)
+    assert "Connection refused" in said[0] and "its token is wrong" in said[1] and len(said) == 2
+
+
 def test_after_a_restart_of_the_receiver_the_last_alerts_are_sent_again():
     there, again = Served(), Served()
     with contextlib.ExitStack() as first:

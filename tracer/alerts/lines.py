@@ -18,7 +18,7 @@ _GREEN = "32"
 
 
 def people_lines(alert: Alert, *, color: bool = False) -> list[str]:
-    """Return the alert as two lines: when, how bad, where and what; who did it and what to do.
+    """Return the alert as two lines: when, how bad, where and what; who did it and what to do, or when it began.
 
     ``2026-11-30 02:11:05 UTC  PAGE  cu39: CPU 3 is stuck for 5.2 s; panic in ≤ 16 s``
     """
@@ -28,7 +28,9 @@ def people_lines(alert: Alert, *, color: bool = False) -> list[str]:
     what = alert.condition.summary if resolved else alert.headline
     shown = f"\x1b[{code}m{word}\x1b[0m" if color else word
     mark = " (shadow)" if alert.shadow else ""
-    parts = [culprit_text(alert.condition.culprit), f"next: {_safe(alert.next)}", _missed(alert)]
+    began = f"it began {units.duration(max(0, alert.at_ns - alert.began_ns))} ago"
+    then = began if resolved else f"next: {_safe(alert.next)}"
+    parts = [culprit_text(alert.condition.culprit), then, _missed(alert)]
     return [
         f"{units.moment(alert.unix_ns)}  {shown}{mark}  {_safe(alert.node)}: {_safe(what)}",
         "    " + "; ".join(part for part in parts if part),

@@ -19,6 +19,7 @@ __all__ = ["Connector", "tls_context"]
 
 _STEP_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
+_REASONS = 4
 # Data that nobody acknowledges for so long breaks the connection; the kernel's own patience is a quarter of an hour.
 _UNACKNOWLEDGED_MS = 5000
 
@@ -38,7 +39,7 @@ class Connector:
         self._address, self._hello, self._token, self._tls = address, hello, token, tls
         self._report = report
         self._where = f"{address[0]}:{address[1]}"
-        self._told = False
+        self._told: set[str] = set()
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         threading.Thread(target=self._run, name="stream", daemon=True).start()
@@ -69,13 +70,15 @@ class Connector:
         try:
             self.ready = self._greeted(replace(self._hello, dropped=dropped))
         except (OSError, ForeshockError, ValueError) as error:
-            if not self._told:
-                self._report(f"no stream to {self._where}: {_reason(error)}; tried again and again")
-                self._told = True
+            # Another reason is news: what was not there at first may refuse later. Some are the receiver's own words.
+            reason = _reason(error)
+            if reason not in self._told and len(self._told) < _REASONS:
+                self._report(f"no stream to {self._where}: {reason}; tried again and again")
+                self._told.add(reason)
             return False
         if self._told:
             self._report(f"stream to {self._where} is up")
-            self._told = False
+            self._told.clear()
         return True
 
     def _greeted(self, hello: Hello) -> socket.socket:
