@@ -59,6 +59,8 @@ export interface Entry {
 export interface Report {
   title: string;
   facts: [string, string][];
+  /** Whether a part of the node only was traced. */
+  filtered: boolean;
   fingerprint: [string, string][];
   headline: string;
   severity: string;

@@ -12,10 +12,11 @@ const MOST_MARKS = 100;
 
 export function story(view: View): void {
   const { report } = view;
-  const [, , ...rest] = report.facts;
-  document.title = `${report.facts[0][1]}: ${report.headline}`;
-  find("host").textContent = report.facts[0][1];
-  find("when").textContent = `${report.facts[1][1]} · ${report.facts[2][1]}`;
+  const facts = new Map(report.facts);
+  document.title = `${facts.get("host")}: ${report.headline}`;
+  find("host").textContent = facts.get("host")!;
+  find("when").textContent = `${facts.get("time")} · ${facts.get("length")}`;
+  find("filters").textContent = report.filtered ? `only ${facts.get("filters")}` : "";
   find("headline").textContent = report.headline;
   find("headline").dataset.severity = report.severity;
   find("findings").append(...report.findings.map((one) => finding(view, one)));
@@ -36,7 +37,7 @@ export function story(view: View): void {
     report.missing.length ? h("ul", {}, ...report.missing.map((one) => h("li", {}, one))) : h("p", {}, "Every question could be asked."),
   );
   const pairs = (rows: [string, string][]) => rows.map(([what, value]) => [what, name(value)]);
-  find("facts").append(table("This recording", ["what", "value"], pairs([["file", report.title], ...rest])));
+  find("facts").append(table("This recording", ["what", "value"], pairs([["file", report.title], ...report.facts])));
   if (report.fingerprint.length)
     find("facts").append(h("details", {}, h("summary", {}, "How the node is set up"), table("Fingerprint", ["what", "value"], pairs(report.fingerprint))));
   view.listen((_, changed) => changed.includes("range") && happened(view));

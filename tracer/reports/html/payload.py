@@ -102,6 +102,7 @@ class Payload:
                 "schema": SCHEMA,
                 "title": title,
                 "facts": facts(self.summary, source, self._header),
+                "filtered": bool(source.filters),
                 "fingerprint": fingerprint(self._header),
                 "headline": verdict.headline,
                 "severity": verdict.severity.name.lower() if verdict.things and verdict.severity else "",
