@@ -6,7 +6,7 @@ A table's dtype is sent once, in the frame that uses it first, so every frame ca
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ import numpy as np
 from tracer.errors import OutputError, RecordingError
 from tracer.recording.dtypes import MAX_LAYOUTS, describe, parse_all
 from tracer.recording.frames import Frame, Kind, pack_frame
-from tracer.recording.payload import unpack_payload
-from tracer.recording.rows import decode_window, encode_window, fill_window, skip_window
+from tracer.recording.payload import PLACE_OF_MAP, unpack_payload
+from tracer.recording.rows import decode_window, encode_window, fill_window, pass_window, skip_window
 from tracer.window import Window
 
 __all__ = ["MAX_ROWS_BYTES", "FrameDecoder", "FrameEncoder"]
 
 MAX_ROWS_BYTES = 48 << 20  # one interval in memory: 40,000 histogram rows
 _MAX_WINDOWS = 1024
+_TWO_KEYS = b"\x82"  # how a msgpack map of two starts
 
 
 class FrameEncoder:
@@ -103,12 +104,15 @@ class FrameDecoder:
             raise RecordingError("the header's probes are not a list of maps.")
         return header
 
-    def windows(self, frame: Frame) -> list[Window]:
-        """Return one interval's windows, with rows of their own. Raises RecordingError."""
+    def windows(self, frame: Frame, tables: Container[tuple[str, str]] | None = None) -> list[Window]:
+        """Return one interval's windows, with rows of their own; only ``tables``, if given. Raises RecordingError."""
         described, data = self._opened(frame)
         room = MAX_ROWS_BYTES
         windows = []
         for item in described:
+            if tables is not None and isinstance(item, dict) and (item.get("probe"), item.get("table")) not in tables:
+                data = pass_window(item, self._layouts, data)
+                continue
             window, data = decode_window(item, self._layouts, data, room)
             room -= window.rows.nbytes
             windows.append(window)
@@ -150,6 +154,15 @@ class FrameDecoder:
                 room -= window.rows.nbytes
             yield description, columns, window
         self._sequence += 1
+
+    def passes(self, start: bytes) -> bool:
+        """Return whether an interval can be left out whose payload starts so; then it counts as read.
+
+        It can unless its map has more than a sequence and windows: layouts, that is, which later ones need.
+        """
+        plain = start[PLACE_OF_MAP : PLACE_OF_MAP + 1] == _TWO_KEYS
+        self._sequence += plain
+        return plain
 
     def skip(self, frame: Frame) -> None:
         """Learn from an interval's frame, whose columns may be missing, what later ones need. Raises RecordingError."""

@@ -14,12 +14,13 @@ import msgpack
 
 from tracer.errors import RecordingError
 
-__all__ = ["MAX_STRUCTURE", "pack_payload", "structure_size", "unpack_payload"]
+__all__ = ["MAX_STRUCTURE", "PLACE_OF_MAP", "pack_payload", "structure_size", "unpack_payload"]
 
 MAX_STRUCTURE = 1 << 20  # of the msgpack map: as Python objects it takes at most about 60 times its size
 _MAX_CONTAINERS = 1 << 15
 _MAX_ITEMS = (1 << 12) - 1  # msgpack reserves a list's declared length before it has read one item of it
 _LENGTH = struct.Struct("<I")
+PLACE_OF_MAP = _LENGTH.size
 
 
 def pack_payload(structure: Mapping[str, Any], columns: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ from tracer.recording.columns import decode_column, encode_column, encoded_size
 from tracer.recording.dtypes import MAX_LAYOUTS, Path, leaves
 from tracer.window import Window
 
-__all__ = ["decode_window", "encode_window", "fill_window", "skip_window"]
+__all__ = ["decode_window", "encode_window", "fill_window", "pass_window", "skip_window"]
 
 _MAX_ROWS = 1 << 22  # rows without a column take no bytes
 _MAX_NAME = 255
@@ -83,6 +83,23 @@ def skip_window(
         size = sum(encoded_size(form, n * rows, each) for (n, each), form in zip(_counts(dtype), forms, strict=True))
     columns = _first(data, size)
     return {key: found[key] for key in _KEYS}, columns, data[size:]
+
+
+def pass_window(description: object, layouts: list[np.dtype], data: memoryview) -> memoryview:
+    """Return the bytes after a window's columns, having looked at no more than that takes. Raises RecordingError."""
+    if not isinstance(description, dict):
+        raise RecordingError("a window is not a map.")
+    rows, layout = description.get("rows"), description.get("layout")
+    if type(rows) is not int or type(layout) is not int or not (0 <= rows <= _MAX_ROWS and 0 <= layout < len(layouts)):
+        raise RecordingError("a window's rows or layout are out of range.")
+    if not rows:
+        return data
+    dtype = layouts[layout]
+    forms, size = _forms(description.get("columns"), dtype), dtype.itemsize * rows
+    if not _dense(forms):
+        size = sum(encoded_size(form, n * rows, each) for (n, each), form in zip(_counts(dtype), forms, strict=True))
+    _first(data, size)
+    return data[size:]
 
 
 def _described(description: object, layouts: list[np.dtype]) -> dict[str, Any]:
