@@ -89,6 +89,22 @@ def test_flames_hold_every_ns_by_time_and_stack(payload):
     assert (kinds["hog"], kinds["main"], kinds["nvme_wait"], kinds["[no stack]"]) == ("t", "u", "k", "m")
 
 
+def test_a_pause_is_no_latency_and_what_stacks_are_is_learnt_in_it():
+    paused, node = Payload(DEEP_HEADER), Node(cpus=2)
+    for _ in range(4):
+        paused.add_interval(node.interval())
+    samples, *told = deep_windows(0)[:3]
+    still = node.interval(length=30 * SECOND, quiet=True)
+    times = still[0].start_ns, still[0].end_ns
+    paused.add_interval([*still, *(Window(one.probe, one.table, *times, one.rows) for one in told)])
+    after = node.interval()
+    paused.add_interval([*after, Window("oncpu", "samples", after[0].start_ns, after[0].end_ns, samples.rows)])
+    assert paused.summary.intervals.paused == 1
+    data = Data(paused.text(PLENTY))
+    assert (series(data, "runqueue.wait").sum(axis=1) > 0).sum() == 5
+    assert ("hog", "main", "spin") in weights(data, data.tree["flames"][0])[0]
+
+
 def test_findings_and_quality_are_the_summarys_own(payload):
     tree = Data(payload.text(PLENTY)).tree
     verdict = judge(payload.summary)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer.reports.html.timeline import MOST_BINS
+
 __all__ = ["Grid"]
 
 
@@ -16,7 +18,7 @@ class Grid:
     def add(self, bin: int, values: np.ndarray | float) -> None:
         """Add to one bin."""
         if bin >= len(self.values):
-            more = max(bin + 1, 2 * len(self.values)) - len(self.values)
+            more = max(bin + 1, min(2 * len(self.values), MOST_BINS)) - len(self.values)
             self.values = np.concatenate([self.values, np.zeros((more, *self.values.shape[1:]), self.values.dtype)])
         self.values[bin] = _sum(self.values[bin], np.asarray(values).astype(self.values.dtype))
 

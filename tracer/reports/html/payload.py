@@ -60,23 +60,27 @@ class Payload:
         """Add the windows of one interval."""
         if not windows:
             return
-        paused = self.summary.intervals.paused
+        before = self.summary.intervals.paused
         self.summary.add_interval(windows)
-        if self.summary.intervals.paused > paused:
+        for window in windows:
+            if (window.probe, window.table) in STACKS:
+                self._flames[window.probe].learn(window)
+        if self.summary.intervals.paused > before:
             return  # it says nothing about latency
         bin = self._timeline.bin(min(one.start_ns for one in windows), max(one.end_ns for one in windows))
         for window in windows:
-            name = (window.probe, window.table)
-            if name == ("cpustate", "time"):
-                self._lanes.add(bin, window)
-            elif name in STACKS:
-                self._flames[window.probe].learn(window)
-            elif name in SAMPLES:
-                for shown, probe, *_ in _FLAMES:
-                    if probe == window.probe:
-                        self._flames[shown].add(bin, window)
-            elif has(window.rows, "slots"):
-                self._heat.add(bin, window)
+            self._add(bin, window)
+
+    def _add(self, bin: int, window: Window) -> None:
+        name = (window.probe, window.table)
+        if name == ("cpustate", "time"):
+            self._lanes.add(bin, window)
+        elif name in SAMPLES:
+            for shown, probe, *_ in _FLAMES:
+                if probe == window.probe:
+                    self._flames[shown].add(bin, window)
+        elif has(window.rows, "slots"):
+            self._heat.add(bin, window)
 
     def text(self, most_bytes: int, *, title: str = "", warning: str = "", signs: Sequence[Sign] = ()) -> str:
         """Return the data as text of at most ``most_bytes``; beyond, time and stacks lose detail, and it says so."""
