@@ -13,7 +13,7 @@ from tracer.compare.alignment import align
 from tracer.compare.buckets import MOST_BUCKETS, Buckets, Compact, base_length_ns, folded
 from tracer.compare.comparison import compare
 from tracer.compare.metrics import METRICS, Series, normalised
-from tracer.compare.reading import read_node, read_nodes
+from tracer.compare.reading import _chosen, read_node, read_nodes
 from tracer.histogram import SLOTS
 from tracer.recording import Recording, read_recording
 from tracer.window import Window
@@ -242,3 +242,22 @@ def test_an_interval_in_which_the_machine_stood_still_is_left_out(tmp_path: Path
     node = read_node(twin(tmp_path / "a.fsk", demo, "a", change=paused))
     assert "stood still in 1 of its intervals" in node.remarks
     assert node.end_ns - node.start_ns < 61 * SECOND
+
+
+def test_of_too_many_intervals_one_of_every_few_is_read(tmp_path: Path, demo: Recording):
+    paths = write_twins(tmp_path, 4, seconds=120)
+    whole, _ = read_nodes(paths)
+    some, _ = read_nodes(paths, budget=100)
+    assert [node.every for node in whole] == [1] * 4 and [node.every for node in some] == [5] * 4
+    for one, other in zip(whole, some, strict=True):
+        counts = [int(node.histograms[NET_RX_DELAY].counts.sum()) for node in (one, other)]
+        # The first interval describes the tables: it is read in any case.
+        assert counts[1] == pytest.approx(counts[0] / 5, rel=0.1)
+        assert other.length_ns == 8 * SECOND
+        assert (other.histograms[NET_RX_DELAY].counts.sum(axis=1) > 0).all()
+    assert len(compare(some).labels) == 4
+
+
+def test_which_interval_is_read_does_not_go_with_the_seconds():
+    chosen = [number % 12 for number in range(1200) if _chosen(number, 12)]
+    assert len(chosen) == 100 and len(set(chosen)) > 8

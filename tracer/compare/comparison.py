@@ -118,12 +118,12 @@ def compare(nodes: Sequence[Node]) -> Comparison:
             continue
         for one in told:
             found.setdefault(one.deviation.node, []).append(one)
-    shared = {METRICS[one.series.metric].table[0] for one in common}
+    shared = {one.series.metric for one in common}
     suspects: list[Suspect] = []
     victims: list[Suspect] = []
     for place, every in found.items():
         # What follows from what all have is no single node's.
-        own = [one for one in every if METRICS[one.series.metric].table[0] not in shared]
+        own = [one for one in every if one.series.metric not in shared]
         if own:
             (victims if is_victim(own) else suspects).append(_suspect(grid, labels[place], place, own))
     suspects.sort(key=lambda one: -max(told.deviation.score for told in one.deviations))
@@ -149,7 +149,7 @@ def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
     metric = METRICS[series.metric]
     if metric.kind == "histogram":
         first, slots = grid.histograms(series)
-        findings = of_histograms(slots, grid.length_ns, first)
+        findings = of_histograms(slots, grid.length_ns / max(node.every for node in grid.nodes), first)
         told = [told_histogram(series, one, slots, first) for one in findings.deviations]
         return findings, [one for one in told if one.value > one.median]
     pairs = grid.numbers(series)

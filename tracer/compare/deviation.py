@@ -54,8 +54,8 @@ class Findings:
     nodes: int
 
 
-def of_histograms(slots: np.ndarray, length_ns: int, first: int = 0) -> Findings:
-    """Compare histograms ``(nodes, windows, n)``, whose first slot is ``first``, of windows ``length_ns`` long."""
+def of_histograms(slots: np.ndarray, length_ns: float, first: int = 0) -> Findings:
+    """Compare histograms ``(nodes, windows, n)``, whose first slot is ``first``, of which ``length_ns`` is seen."""
     middles, errors = centroids(slots, first)
     known = _enough(middles)
     if known.sum() < 2:
@@ -204,7 +204,7 @@ def _reference(values: np.ndarray) -> np.ndarray:
     return np.stack([medians(np.delete(values, place, axis=0)) for place in range(len(values))])
 
 
-def _cost(slots: np.ndarray, first: int, node: int, length_ns: int) -> tuple[float, float]:
+def _cost(slots: np.ndarray, first: int, node: int, length_ns: float) -> tuple[float, float]:
     """Return the ratio of a node's mean to the others' in these windows, and the time per second that it costs."""
     merged = slots.sum(axis=1)
     means = means_ns(merged, first)

@@ -27,6 +27,7 @@ class Node:
         histograms: by series, per bucket.
         numbers: (above, below) by series, shape ``(buckets, 2)``.
         lost: share of events that were not seen.
+        every: one of so many intervals was read.
         remarks: what limits it, in short sentences that may hold unescaped names.
     """
 
@@ -40,6 +41,7 @@ class Node:
     histograms: Mapping[Series, Compact]
     numbers: Mapping[Series, np.ndarray]
     lost: float
+    every: int = 1
     remarks: tuple[str, ...] = ()
 
     @property

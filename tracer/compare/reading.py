@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -18,16 +19,20 @@ from tracer.compare.facts import flattened
 from tracer.compare.metrics import METRICS, Metric, Series, normalised
 from tracer.compare.node import Node
 from tracer.errors import RecordingError
-from tracer.recording import RecordingReader
+from tracer.recording import RecordingReader, count_intervals
 from tracer.window import Window
 
-__all__ = ["Skipped", "TABLES", "read_node", "read_nodes"]
+__all__ = ["MOST_INTERVALS", "Skipped", "TABLES", "read_node", "read_nodes"]
 
 #: What of a recording is looked at, with the metrics made of it. ``agent.clock`` tells when the clock was set.
 TABLES: Mapping[tuple[str, str], list[Metric]] = {
     ("agent", "clock"): [],
     **{one.table: [metric for metric in METRICS.values() if metric.table == one.table] for one in METRICS.values()},
 }
+
+#: What one CPU reads in half a minute, and passes twenty times as many.
+MOST_INTERVALS = 20_000
+_SCRAMBLE = 2_654_435_761  # Knuth's multiplicative hash
 
 # An interval in which the whole node stood still (a paused VM) is no latency of the node's.
 _PAUSE_FACTOR = 3
@@ -45,40 +50,54 @@ class Skipped:
 
 
 def read_nodes(
-    paths: Sequence[str], progress: Callable[[int], None] = lambda done: None
+    paths: Sequence[str], progress: Callable[[int], None] = lambda done: None, budget: int = MOST_INTERVALS
 ) -> tuple[list[Node], list[Skipped]]:
-    """Read recordings; name those that can't be read. ``progress`` hears how many are done."""
+    """Read recordings; name those that can't be read. ``progress`` hears how many are done.
+
+    Where they have more than ``budget`` intervals together, one of every few is read.
+    """
+    every = max(1, ceil(sum(count_intervals(path) for path in paths) / budget))
     nodes: list[Node] = []
     skipped: list[Skipped] = []
     for done, path in enumerate(paths):
         progress(done)
         try:
-            nodes.append(read_node(path))
+            nodes.append(read_node(path, every))
         except RecordingError as error:
             skipped.append(Skipped(path, error.message.removeprefix(f"{path}: ")))
     return nodes, skipped
 
 
-def read_node(path: str | os.PathLike[str]) -> Node:
-    """Read one recording. Raises RecordingError when nothing of it can be used."""
-    with RecordingReader(path) as reader:
+def read_node(path: str | os.PathLike[str], every: int = 1) -> Node:
+    """Read one of ``every`` so many intervals of a recording. Raises RecordingError when nothing of it can be used."""
+    with RecordingReader(path, TABLES, (lambda number: _chosen(number, every)) if every > 1 else None) as reader:
         source = Source.from_header(reader.header)
-        intake = _Intake(source)
+        intake = _Intake(source, every)
         for windows in reader:
             intake.add(windows)
         facts, warning = flattened(reader.header), reader.warning
     if not intake.intervals:
         raise RecordingError("it has no interval.", hint="nothing of it can be compared")
     remarks = [*intake.remarks(), *([warning] if warning else [])]
-    return intake.node(os.fspath(path), facts, tuple(remarks))
+    return intake.node(os.fspath(path), facts, tuple(remarks), every)
+
+
+def _chosen(number: int, every: int) -> bool:
+    """Return whether an interval is the one of its ``every``.
+
+    Not always the same one: much that a node does comes every few seconds.
+    """
+    block, place = divmod(number, every)
+    return place == (block * _SCRAMBLE >> 16) % every
 
 
 class _Intake:
     """Adds up one recording's windows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, every: int) -> None:
         self._source = source
-        self._buckets = Buckets(base_length_ns(source.interval_ns))
+        # One interval of each that are passed: what is shorter would be empty now and then.
+        self._buckets = Buckets(base_length_ns(source.interval_ns * every))
         self._pending: dict[tuple[str, str], _Pending] = {}
         self._lost = self._counted = 0
         self._paused = self._set_back = 0
@@ -112,7 +131,7 @@ class _Intake:
             if metrics := TABLES.get((window.probe, window.table)):
                 self._add(window, bucket, metrics)
 
-    def node(self, path: str, facts: dict[str, str], remarks: tuple[str, ...]) -> Node:
+    def node(self, path: str, facts: dict[str, str], remarks: tuple[str, ...], every: int) -> Node:
         """Return what was added up."""
         for pending in self._pending.values():
             pending.flush(self._buckets)
@@ -133,6 +152,7 @@ class _Intake:
             histograms=histograms,
             numbers={series: values[used].copy() for series, values in kept.numbers.items()},
             lost=lost,
+            every=every,
             remarks=remarks,
         )
 

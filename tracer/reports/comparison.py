@@ -71,6 +71,8 @@ def _scope(comparison: Comparison) -> str:
 def _limits(comparison: Comparison, skipped: Sequence[tuple[str, str]]) -> list[str]:
     """What the verdict could not see, each in a sentence."""
     found = [_FEW] if comparison.few else []
+    every = max((node.every for node in comparison.grid.nodes), default=1)
+    found += [f"so many recordings that one of {every} intervals was read"] if every > 1 else []
     found += [_BY_START] if comparison.grid.by_start else []
     nodes = len(comparison.labels)
     found += [f"{title}: recorded on {having} of {nodes} nodes" for title, having in comparison.partly]
