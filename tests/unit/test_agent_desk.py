@@ -103,5 +103,7 @@ def test_a_black_box_that_gets_worse_is_told_at_its_beginning_and_when_it_has_do
     ]
     assert [len(each) for each in notes] == [0, 1, 0, 1, 0, 1]
     assert notes[1] == ["black box /box: 1 dropped, 0 lost, 8 behind"]
+    (died,) = BoxWatch().notes([_status(dropped=1, died=1)])
+    assert died == "black box /box: 1 dropped, 0 lost, 0 behind, 1 writer died and started anew"
     (refused,) = BoxWatch().notes([replace(_status(lost=2), error="no space left")])
     assert refused == "black box /box: 0 dropped, 2 lost (no space left), 0 behind"

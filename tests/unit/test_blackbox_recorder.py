@@ -394,15 +394,18 @@ def test_one_hand_is_enough_whichever_stands_still(tmp_path: Path, stopped: int)
 
 
 @several
-def test_killing_both_hands_or_the_second_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_killing_both_hands_or_one_is_noticed_and_two_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tracer.blackbox.lane._AGAIN_NS", 0)
     recorder = Recorder(str(tmp_path / "box"), SIZE, header())
-    for victims in ((1,), (0, 1), (0,)):
+    for died, victims in enumerate(((1,), (0, 1), (0,)), 1):
+        _wait(lambda: len(_hands(recorder)) == 2)
         hands = _hands(recorder)
         for victim in victims:
             os.kill(hands[victim], signal.SIGKILL)
         durable = recorder.status()[0].durable
+        _wait(lambda died=died: recorder.alert(alert(1)) is None and recorder.status()[0].died == died)
         _wait(lambda durable=durable: recorder.alert(alert(1)) is None and recorder.status()[0].durable > durable)
+        assert not {*hands} & {*_hands(recorder)}
     recorder.close()
     with Box(tmp_path / "box") as box:
         assert box.goodbye == "stopped" and box.starts == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tracer import units
 from tracer.blackbox.recorder import Status
 
 __all__ = ["BoxWatch", "in_words"]
@@ -33,10 +34,11 @@ class BoxWatch:
         return True
 
 
-_LEAST = {"dropped": 1, "lost": 1, "behind": _BEHIND}
+_LEAST = {"dropped": 1, "lost": 1, "behind": _BEHIND, "died": 1}
 
 
 def in_words(status: Status) -> str:
     """Return how it goes in one phrase, with the kernel's reason if the disk refused."""
     reason = f" ({status.error})" if status.error else ""
-    return f"{status.dropped} dropped, {status.lost} lost{reason}, {status.behind} behind"
+    died = f", {units.many(status.died, 'writer')} died and started anew" if status.died else ""
+    return f"{status.dropped} dropped, {status.lost} lost{reason}, {status.behind} behind{died}"

@@ -29,7 +29,8 @@ _AGAIN_NS = 10_000_000_000
 class Status:
     """How one path's writing goes. ``dropped``: frames that found no room, because the disk is slow or hangs.
 
-    ``lost``: frames that the disk refused; ``error`` says why. ``behind``: frames not durable yet.
+    ``lost``: frames that the disk refused; ``error`` says why. ``behind``: frames not durable yet. ``died``: writers
+    that ended before they were told to.
     """
 
     path: str
@@ -38,6 +39,7 @@ class Status:
     lost: int
     behind: int
     error: str
+    died: int = 0
 
 
 class Lane:
@@ -49,7 +51,7 @@ class Lane:
         self._header = header
         self._boot_id = boot_id
         self._run = secrets.randbits(63)
-        self._dropped = self._sent = self._sequence = 0
+        self._dropped = self._sent = self._sequence = self._died = 0
         self._before = State()
         self._started_ns = 0
         self._closed = False
@@ -105,7 +107,7 @@ class Lane:
         state = self.state().plus(self._before)
         behind = max(0, self._sent - state.durable - state.lost)
         error = os.strerror(state.error).lower() if state.error else ""
-        return Status(self._path, self._dropped, state.durable, state.lost, behind, error)
+        return Status(self._path, self._dropped, state.durable, state.lost, behind, error, self._died)
 
     def close(self) -> None:
         """Let the writer finish. Nothing is sent any more."""
@@ -148,6 +150,8 @@ class Lane:
         """Start another writer for one that was killed, not more often than the disk could stand."""
         if self._closed or now_ns - self._started_ns < _AGAIN_NS:
             return False
+        if self._process and self._process.poll() is None:
+            return False  # one whose other hand has died still holds the box
         with contextlib.suppress(OSError):
             self._start(answer=subprocess.DEVNULL)
         return self._queue is not None
@@ -160,6 +164,7 @@ class Lane:
         self._queue.close()
         self._queue = None
         if not self._closed:
+            self._died += 1
             # What it had in hand is not coming back.
             gone = self._sent - self._before.durable - self._before.lost
             self._dropped, self._sent = self._dropped + gone, self._sent - gone

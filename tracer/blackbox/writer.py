@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +50,19 @@ def main() -> None:
     own_name("foreshock")
     lock_memory()
     take_priority()
-    _write(Receiver(order["memory_fd"], order["wake_fd"], hand), claimed, geometry, order, parent)
+    is_alone = (lambda: os.getppid() != parent) if hand else (lambda: helper > 0 and _has_ended(helper))
+    _write(Receiver(order["memory_fd"], order["wake_fd"], hand), claimed, geometry, order, hand, is_alone)
     if helper > 0:
         # The box is free when both have let go of it.
-        os.waitpid(helper, 0)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(helper, 0)
+
+
+def _has_ended(helper: int) -> bool:
+    try:
+        return os.waitpid(helper, os.WNOHANG) != (0, 0)
+    except ChildProcessError:
+        return True  # seen before
 
 
 def _answer(words: dict[str, Any]) -> None:
@@ -65,13 +75,19 @@ def _answer(words: dict[str, Any]) -> None:
     os.close(null)
 
 
-def _write(receiver: Receiver, claimed: Claim, geometry: Geometry, order: dict[str, Any], parent: int) -> None:
-    hand = int(os.getpid() != parent)
+def _write(
+    receiver: Receiver,
+    claimed: Claim,
+    geometry: Geometry,
+    order: dict[str, Any],
+    hand: int,
+    is_alone: Callable[[], bool],
+) -> None:
     at, run, boot_id = claimed.positions[hand], order["run"], order["boot_id"]
     log = Log(File(claimed.fd), geometry, receiver.header, run=run, boot_id=boot_id, at=at)
     state = State()
-    # The second hand alone would go unnoticed, and has little room.
-    for batch in receiver.batches(lambda: bool(hand) and os.getppid() != parent):
+    # Of two hands one alone would go unnoticed: it ends, and two others are started.
+    for batch in receiver.batches(is_alone):
         written, error = _append(log, batch)
         state = state.plus(State(0, written, len(batch) - written))
         state = replace(state, serial=at.serial, error=error or state.error)
