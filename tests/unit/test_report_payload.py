@@ -219,7 +219,7 @@ def test_a_pruned_tree_keeps_its_heaviest_nodes_and_all_totals():
     weights = random.geometric(0.01, 3000).astype(float)
     whole, pruned = grown(paths, weights), grown(paths, weights, 600)
     assert whole.pruned == 0 and len(whole.parents) > 5000
-    assert len(pruned.parents) <= 600 and pruned.pruned > 0
+    assert 550 < len(pruned.parents) <= 600 and pruned.pruned > 0
     assert (pruned.parents[1:] < np.arange(1, len(pruned.parents))).all(), "parents come first"
     before, after = totals(whole, weights), totals(pruned, weights)
     assert after[0] == before[0] == weights.sum()

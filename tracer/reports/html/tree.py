@@ -64,14 +64,18 @@ def _pruned(parents: np.ndarray, frames: list[Frame], leaves: np.ndarray, weight
     np.add.at(own, leaves, weights.astype(np.float64))
     total = _totals(parents, own)
     total[0] = np.inf
-    # Half of the room is for [pruned] nodes, of which a kept node has one at most. A parent weighs at least what its
-    # child does and comes first, so that the heaviest are always a tree.
-    few = len(parents) <= most
-    kept = np.sort(np.argsort(-total, kind="stable")[: len(parents) if few else max(1, most // 2)])
+    # A parent weighs at least what its child does and comes first: the heaviest are always a tree.
+    order = np.argsort(-total, kind="stable")
+    kept = np.sort(order[: _room(parents, order, most)])
     place = np.full(len(parents), -1)
     place[kept] = np.arange(len(kept))
     new_parents, new_frames = [*place[parents[kept]].tolist()], [frames[node] for node in kept.tolist()]
-    found, pruned_below = np.array(place), {}
+    found = np.array(place)
+    pruned_below = {
+        parent: node
+        for node, (parent, frame) in enumerate(zip(new_parents, new_frames, strict=True))
+        if frame is PRUNED
+    }
     for node in np.flatnonzero(place < 0).tolist():  # in order: a node's parent has been placed
         parent = int(found[parents[node]])
         if new_frames[parent] is not PRUNED:
@@ -84,6 +88,20 @@ def _pruned(parents: np.ndarray, frames: list[Frame], leaves: np.ndarray, weight
     moved = found[leaves]
     below = np.array([frame is PRUNED for frame in new_frames])
     return Tree(np.array(new_parents, "u4"), new_frames, moved, int(weights[below[moved]].sum()))
+
+
+def _room(parents: np.ndarray, order: np.ndarray, most: int) -> int:
+    """Return how many of the heaviest nodes fit, with a [pruned] node for each that loses a child."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    last_child = rank.copy()
+    np.maximum.at(last_child, parents[1:], rank[1:])
+    # A node has a [pruned] one when it is among the first n, and its last child is not.
+    changes = np.zeros(len(order) + 2, np.int64)
+    np.add.at(changes, rank + 1, 1)
+    np.add.at(changes, last_child + 1, -1)
+    sizes = np.arange(len(order) + 1) + np.cumsum(changes)[: len(order) + 1]
+    return max(1, int(np.flatnonzero(sizes <= most)[-1]))
 
 
 def _totals(parents: np.ndarray, own: np.ndarray) -> np.ndarray:
