@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tracer.compare.comparison import compare
 from tracer.compare.metrics import METRICS, Series, normalised
 from tracer.compare.reading import _chosen, read_node, read_nodes
 from tracer.histogram import SLOTS
-from tracer.recording import Recording, read_recording
+from tracer.recording import FrameDecoder, FrameEncoder, Recording, read_frame, read_recording
 from tracer.window import Window
 
 SECOND = 10**9
@@ -154,6 +155,37 @@ def test_a_node_of_another_time_is_left_out_and_the_rest_compared(tmp_path: Path
     grid, left_out = align([read_node(path) for path in [*paths, tmp_path / "x.fsk"]])
     assert [node.source.host for node in grid.nodes] == ["cu00", "cu01", "cu02", "cu03"]
     assert [node.source.host for node, _ in left_out] == ["x"]
+
+
+def test_a_node_without_a_clock_is_left_out_with_the_reason(tmp_path: Path, demo: Recording):
+    paths = write_twins(tmp_path, 3)
+    bare = replace(demo, header={**demo.header, "clock_offset_ns": 0})
+    twin(tmp_path / "x.fsk", bare, "x", header={"fingerprint": {"clocks": {}}})
+    data = (tmp_path / "x.fsk").read_bytes()
+    (tmp_path / "x.fsk").write_bytes(_with_header(data, clock_offset_ns="unknown"))
+    _, left_out = align([read_node(path) for path in [*paths, tmp_path / "x.fsk"]])
+    assert [(node.source.host, why) for node, why in left_out] == [
+        ("x", "its clock is not known, and the others are compared by theirs")
+    ]
+
+
+def _with_header(data: bytes, **changes: object) -> bytes:
+    stream = io.BytesIO(data)
+    preamble = stream.read(12)
+    header = FrameDecoder().header(read_frame(stream.read))
+    return preamble + FrameEncoder().header(header | changes) + stream.read()
+
+
+def test_one_of_two_whose_clock_jumps_does_not_stretch_the_other(tmp_path: Path, demo: Recording):
+    def jumping(number: int, window: Window) -> Window:
+        if (window.probe, window.table) == ("agent", "clock") and number == 30:
+            return replace(window, rows=np.array([(demo.header["clock_offset_ns"] + 10**9 * SECOND,)], CLOCK))
+        return window
+
+    paths = [twin(tmp_path / "a.fsk", demo, "a"), twin(tmp_path / "b.fsk", demo, "b", change=jumping)]
+    grid, left_out = align([read_node(path) for path in paths])
+    assert [node.source.host for node, _ in left_out] == ["b"]
+    assert grid.length_ns == 2 * SECOND
 
 
 def test_recordings_made_one_after_the_other_are_laid_side_by_side(tmp_path: Path, demo: Recording):

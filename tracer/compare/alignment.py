@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median_low
 
 import numpy as np
 
@@ -18,6 +19,8 @@ _PRESENT = 0.5
 _SHARED = 4
 # Nodes with buckets this many times as long as most would make everybody's windows that long.
 _LONGER = 4
+_APART = "it has less than four windows in common with the others"
+_CLOCKLESS = "its clock is not known, and the others are compared by theirs"
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Grid:
 def align(nodes: Sequence[Node]) -> tuple[Grid, list[tuple[Node, str]]]:
     """Return the grid, and the nodes that have too little time in common with the others, each with the reason."""
     left_out: list[tuple[Node, str]] = []
-    usual = float(np.median([node.length_ns for node in nodes])) if nodes else 0
+    usual = median_low([node.length_ns for node in nodes]) if nodes else 0
     kept = []
     for node in nodes:
         if node.length_ns > _LONGER * usual:
@@ -81,7 +84,7 @@ def align(nodes: Sequence[Node]) -> tuple[Grid, list[tuple[Node, str]]]:
     if sum(_columns(node, grid) >= _SHARED for node in kept) < max(2, _PRESENT * len(kept)):
         return _by_start(kept), left_out
     late = [node for node in kept if _columns(node, grid) < _SHARED]
-    left_out += [(node, "it has less than four windows in common with the others") for node in late]
+    left_out += [(node, _APART if node.clocked else _CLOCKLESS) for node in late]
     return replace(grid, nodes=tuple(node for node in kept if node not in late)), left_out
 
 

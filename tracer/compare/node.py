@@ -45,6 +45,11 @@ class Node:
     remarks: tuple[str, ...] = ()
 
     @property
+    def clocked(self) -> bool:
+        """Whether its times are those of a wall clock."""
+        return self.source.clock_offset_ns == self.source.clock_offset_ns
+
+    @property
     def series(self) -> set[Series]:
         """What was measured."""
         return {*self.histograms, *self.numbers}
