@@ -184,18 +184,6 @@ _ALL = (
         "for minutes.",
     ),
     Scenario(
-        name="skb-leak",
-        fault="A driver leaks 30 MB of socket buffers per second.",
-        commands="insmod $FAULTS/lab_leak.ko what=skb mb_per_s=30",
-        panic="panic_on_oom is enabled",
-        rules=("memory-exhaustion",),
-        culprit="kmalloc-2k",
-        countdown="slope",
-        settings=_OOM_PANIC,
-        bound_s=150,
-        why="Packets of 1 KiB and their overhead are in the cache of 2 KiB objects.",
-    ),
-    Scenario(
         name="nic-overrate",
         fault="A network card past its packet rate: completions go bad, polls take their whole budget, and 15 s later "
         "one names a packet that is not there.",
