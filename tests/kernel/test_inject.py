@@ -143,6 +143,16 @@ def test_the_kernel_logs_errors_of_a_device_that_is_gone_afterwards():
     assert _gone(lambda: _backing(Path("/sys/block", device)))
 
 
+def test_the_kernel_reports_errors_of_a_file_system_that_is_gone_afterwards():
+    done = inject("fs-error", "--for", "2s", "--yes")
+    assert done.returncode == 0, done.stderr
+    device = done.stdout.partition("done: device ")[2].split(",")[0]
+    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    assert f"EXT4-fs error (device {device})" in log
+    assert _gone(lambda: _backing(Path("/sys/block", device)))
+    assert not [*Path("/tmp").glob("foreshock-brokenfs-*")]
+
+
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 

@@ -13,6 +13,7 @@ from tracer.alerts.alert import Condition, Severity, State
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import View
 from tracer.alerts.rules import rules
+from tracer.commands._faults import FAULTS, MEMORY_SHARE
 from tracer.kernel.sources.memory import GROWER
 
 GIB = 1 << 30
@@ -65,6 +66,13 @@ def test_with_panic_on_oom_it_is_a_countdown():
     (found,) = exhaustion(falling(40 * GIB, 0.1 * GIB, 100), "slab_unreclaimable", vm__panic_on_oom=1)
     assert found.countdown and found.countdown.told(1000 * SECOND) == "panic in ≤ 5 min 01 s"
     assert found.countdown.setting == "vm.panic_on_oom=1, kernel.panic=10"
+
+
+@pytest.mark.parametrize("seconds", [FAULTS["memory-slope"].usual_s, FAULTS["memory-slope"].longest_s])
+def test_what_inject_takes_is_told_before_it_is_given_back(seconds):
+    pace = MEMORY_SHARE * 60 * GIB / seconds
+    told = [exhaustion([60 * GIB] * 130 + falling(60 * GIB, pace, second)) for second in range(seconds)]
+    assert any(told) and not any(told[:30])
 
 
 @pytest.mark.parametrize("seconds", [60, 120, 600])

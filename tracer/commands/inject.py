@@ -13,10 +13,10 @@ ORDER = 5
 
 @click.command()
 @click.argument("fault", required=False)
-@click.option("--for", "duration", type=DURATION, default="10s", show_default=True, help="How long.")
+@click.option("--for", "duration", type=DURATION, help="How long; default: long enough to be seen.")
 @click.option("--yes", is_flag=True, help="Really do it.")
 @click.pass_context
-def inject(ctx: click.Context, fault: str | None, duration: int, yes: bool) -> None:
+def inject(ctx: click.Context, fault: str | None, duration: int | None, yes: bool) -> None:
     """Make a harmless fault on this node, to see that foreshock finds it and that the pager rings.
 
     Without a fault it lists them. Each is bounded in time and cleans up after itself, also when it is killed. Work on
@@ -24,6 +24,7 @@ def inject(ctx: click.Context, fault: str | None, duration: int, yes: bool) -> N
 
     \b
     foreshock inject                              the faults, and what is seen of each
+    foreshock inject fs-error --yes               a page: does the pager ring?
     foreshock inject fifo-hog --for 10s --yes     a task that takes one CPU
     """
     from tracer.commands._faults import FAULTS
@@ -34,13 +35,13 @@ def inject(ctx: click.Context, fault: str | None, duration: int, yes: bool) -> N
         for one in FAULTS.values():
             for line in wrap(f"{one.does}.", 100, f"{one.name:<16}", " " * 16):
                 click.echo(line)
-            for line in wrap(f"seen: {one.seen}", 100, " " * 16, " " * 18):
+            for line in wrap(f"{one.usual_s} s, at most {one.longest_s} s; seen: {one.seen}", 100, " " * 16, " " * 18):
                 click.echo(line)
         return
     if fault not in FAULTS:
         raise UsageError(f"no fault is called {fault!r}.", hint=_nearest(fault, list(FAULTS)))
     chosen = FAULTS[fault]
-    seconds = duration / 1e9
+    seconds = chosen.usual_s if duration is None else duration / 1e9
     if seconds > chosen.longest_s:
         raise UsageError(f"{fault} lasts {chosen.longest_s} s at most.", hint=f"--for {chosen.longest_s}s")
     if not yes:

@@ -1,4 +1,4 @@
-"""A small file system of our own on a loop device, that can be frozen, in a mount namespace of its own.
+"""A small file system of our own on a loop device, to be frozen or to fail, in a mount namespace of its own.
 
 Standard library only: workloads run without site-packages.
 """
@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 
-__all__ = ["freeze", "lacking", "make", "remove", "thaw"]
+__all__ = ["fail", "freeze", "lacking", "make", "remove", "thaw"]
 
 _CLONE_NEWNS = 0x20000
 _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
@@ -49,8 +49,9 @@ def make(folder: str) -> int:
         file.truncate(_SIZE)
     os.mkdir(point)
     _run("mkfs.ext4", "-q", image)
-    # The loop device is freed with the mount: that is what -o loop asks for.
-    _run("mount", "-o", "loop", image, point)
+    # The loop device is freed with the mount: that is what -o loop asks for. Nothing that goes wrong in there may
+    # ever be a panic, whatever mke2fs.conf says.
+    _run("mount", "-o", "loop,errors=continue", image, point)
     return os.open(point, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -69,6 +70,18 @@ def freeze(descriptor: int) -> None:
 def thaw(descriptor: int) -> None:
     """Let writes go on. Raises OSError when it is not frozen."""
     fcntl.ioctl(descriptor, _FITHAW, 0)
+
+
+def fail(descriptor: int) -> str:
+    """Have the kernel report an error of the file system, as ext4 offers it for tests; return the device.
+
+    Raises OSError.
+    """
+    number = os.fstat(descriptor).st_dev
+    device = os.path.basename(os.readlink(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"))
+    with open(f"/sys/fs/ext4/{device}/trigger_fs_error", "w", encoding="ascii") as trigger:
+        trigger.write("foreshock inject")
+    return device
 
 
 def _must(failed: int) -> None:
