@@ -61,8 +61,12 @@ class Dictionary:
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, the outermost first; none when it was not taken or not told."""
-        unknown = Frame(False, "", "?")
-        return tuple(self._frames.get(frame, unknown) for frame in reversed(self._stacks.get(stack, _NONE).tolist()))
+        return tuple([self._frames.get(frame, _UNKNOWN) for frame in reversed(self._stacks.get(stack, _NONE).tolist())])
+
+    def innermost(self, stack: int) -> Frame | None:
+        """Return the last of a stack's frames; None when it has none."""
+        frames = self._stacks.get(stack, _NONE)
+        return self._frames.get(int(frames[0]), _UNKNOWN) if len(frames) else None
 
     def _learn_stacks(self, rows: np.ndarray) -> None:
         ordered = rows[np.lexsort((rows["depth"], rows["stack"]))]
@@ -112,3 +116,4 @@ class Stacks(Dictionary):
 
 
 _NONE = np.zeros(0, np.uint64)
+_UNKNOWN = Frame(False, "", "?")

@@ -141,9 +141,9 @@ class Flames:
         return (Frame(False, "", text(comm) or "?"), *(self._shown(self._dictionary.frames(stack)) or (NO_STACK,)))
 
     def _is_unknown(self, stack: int) -> bool:
-        frames = self._dictionary.frames(stack)
+        frame = self._dictionary.innermost(stack)
         # [unknown], [process ended], [anonymous]; module+0x…
-        return not frames or frames[-1].symbol.startswith("[") or "+0x" in frames[-1].symbol
+        return frame is None or frame.symbol.startswith("[") or "+0x" in frame.symbol
 
 
 def _has_states(rows: np.ndarray) -> bool:
