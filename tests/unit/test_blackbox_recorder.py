@@ -203,8 +203,12 @@ def test_a_mirror_holds_the_same_and_its_failure_is_a_note(tmp_path: Path):
 
 def test_a_box_too_small_for_the_header_is_one_clear_error(tmp_path: Path):
     with pytest.raises(OutputError, match="too few") as error:
-        Recorder(str(tmp_path / "box"), 64 << 10, header(much=os.urandom(20_000).hex()))
+        Recorder(str(tmp_path / "box"), 64 << 10, much := header(much=os.urandom(20_000).hex()))
     assert "--blackbox-size" in error.value.hint and not (tmp_path / "box").exists()
+    enough = int(re.search(r"(\d+)KiB", error.value.hint)[1]) << 10
+    Recorder(str(tmp_path / "box"), enough, much).close()
+    with pytest.raises(OutputError):
+        Recorder(str(tmp_path / "half"), enough // 2, much)
 
 
 def test_begins_again_says_that_dictionaries_are_to_be_told_again(tmp_path: Path):

@@ -10,7 +10,7 @@ from typing import Any
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import alert_record
 from tracer.blackbox.lane import Lane, Status
-from tracer.blackbox.layout import BLOCK, DEFAULT_SIZE, Geometry, blocks_of
+from tracer.blackbox.layout import BLOCK, DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, Geometry, blocks_of
 from tracer.errors import OutputError
 from tracer.recording import FrameEncoder, Kind
 from tracer.recording.frames import pack_frame
@@ -36,10 +36,11 @@ class Recorder:
         header = header or {}
         geometry = Geometry.of_size(size_bytes)
         frame = FrameEncoder().header(header)
-        if 2 * blocks_of(len(frame)) * BLOCK > geometry.segment_bytes:
+        needed = 2 * blocks_of(len(frame)) * BLOCK
+        if needed > geometry.segment_bytes:
             raise OutputError(
                 f"black box {path}: {size_bytes} bytes are too few for this node's description in each of its parts.",
-                hint="choose a larger --blackbox-size",
+                hint=f"for example --blackbox-size {_large_enough(needed) >> 10}KiB",
             )
         boot_id = str(header.get("boot_id", ""))
         self.notes: list[str] = []
@@ -100,3 +101,11 @@ class Recorder:
 
     def _serial(self) -> int:
         return self._lanes[0].state().serial
+
+
+def _large_enough(segment_bytes: int) -> int:
+    """Return the first size, of those that double, whose segments have ``segment_bytes``."""
+    size = LEAST_SIZE
+    while size < MOST_SIZE and Geometry.of_size(size).segment_bytes < segment_bytes:
+        size *= 2
+    return size
