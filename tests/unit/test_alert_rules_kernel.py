@@ -171,7 +171,7 @@ def test_a_stalled_grace_period_names_the_cpu_that_is_held_up():
     row = {"cpu": 3, "duration_ns": 6 * SECOND, "pid": 0, "comm": b"swapper/3", "context": b"softirq TIMER"}
     tables = {"rcu.grace": grace(6), "cpustall.stalls": stalls(row | {"stack": [0x10, 0x20, 0x30]})}
     condition = one("rcu-stall", view(NOW, tables, settings=RCU))
-    assert "CPU 3 is held up softirq TIMER in spin_fn [lab_mod]" in condition.summary
+    assert "CPU 3 is held up by softirq TIMER in spin_fn [lab_mod]" in condition.summary
     assert condition.culprit and condition.culprit.module == "lab_mod"
     still = opened({"cpu": 5, "kind": b"softirq", "age_ns": 6 * SECOND, "vector": 3, "comm": b"x", "pid": 9})
     condition = one("rcu-stall", view(NOW, {"rcu.grace": grace(6), "cpustall.open": still}, settings=RCU))

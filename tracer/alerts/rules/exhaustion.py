@@ -203,7 +203,8 @@ Severity: page when none is left in {duration(limits.EXHAUSTION_PAGE_NS)} and {p
 goes is the kernel's own (a leak); of drivers' pages, which start-ups pin, when less than
 {percent(limits.EXHAUSTION_DRIVER_LEFT)} is left as well; of processes' memory, less than
 {percent(limits.EXHAUSTION_USER_LEFT)}, or {percent(limits.EXHAUSTION_PANIC_LEFT)} with `vm.panic_on_oom`. Warning
-until then, and for the kernel's own from {duration(limits.EXHAUSTION_WARN_NS)} before the end.
+from {duration(limits.EXHAUSTION_PAGE_NS)} before the end otherwise, and for the kernel's own from
+{duration(limits.EXHAUSTION_WARN_NS)}.
 
 Countdown: the time to exhaustion, where `vm.panic_on_oom` makes it a panic. Without it tasks are killed first, and the
 kernel panics only when there is none left to kill.

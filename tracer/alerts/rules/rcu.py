@@ -93,7 +93,7 @@ def _held(view: View) -> _Held | None:
         since_ns, culprit, place = still.end_ns - int(row["age_ns"]), culprits.of_open(row), ""
     else:
         return None
-    return _Held(since_ns, culprit, f"; CPU {int(row['cpu'])} is held up{f' {place}' if place else ''}")
+    return _Held(since_ns, culprit, f"; CPU {int(row['cpu'])} is held up{f' by {place}' if place else ''}")
 
 
 def _seen(view: View) -> int:
