@@ -19,12 +19,17 @@ _PANIC = "[   64.8] Kernel panic - not syncing: softlockup: hung tasks"
 
 
 def _alert(
-    at_s: float, rule: str = "soft-lockup", *, left_s: float | None = 20, frame: str = "spin_in_softirq"
+    at_s: float,
+    rule: str = "soft-lockup",
+    *,
+    left_s: float | None = 20,
+    frame: str = "spin_in_softirq",
+    severity: str = "warning",
 ) -> Line:
     # The node's clock is an hour behind the receiver's.
     record: dict[str, Any] = {
         "state": "firing",
-        "severity": "warning",
+        "severity": severity,
         "rule": rule,
         "summary": "CPU 1 stuck",
         "headline": "CPU 1 stuck; panic",
@@ -81,6 +86,14 @@ def test_without_a_precursor_the_black_box_counts():
     assert list(run.misses()) == ["the black box has not the last interval"]
 
 
+def test_where_nothing_happens_a_page_is_a_false_alarm():
+    fault, end = Line(0, "guest", "lab: fault 1000.0"), Line(600 * _SECOND, "guest", "lab: over")
+    told = [_alert(9, "runqueue"), _alert(20, "soft-lockup", severity="page")]
+    calm = Run(SCENARIOS["calm"], "6.1", (fault, told[0], end), {})
+    assert list(calm.misses()) == [] and "| runqueue |  |  | none |  | met |" in results([calm])
+    assert list(replace(calm, lines=(fault, *told, end)).misses()) == ["false alarms: soft-lockup"]
+
+
 def test_another_panic_is_not_the_one_that_was_meant():
     run = replace(_run(), scenario=SCENARIOS["bug-in-interrupt"])
     assert list(run.misses()) == ["panic: softlockup: hung tasks"]
@@ -96,5 +109,5 @@ def test_the_page_has_the_latest_run_of_each_scenario(tmp_path, monkeypatch):
     assert (latest.scenario.name, latest.lines) == ("softirq-lockup", runs[-1].lines)
     assert other.scenario.name == "null-dereference" and other.story == runs[0].story
     text = page(kept(), [("kernel", "6.18")])
-    assert "1 of 2 scenarios meet" in text and "Not run: bug-in-interrupt, console-lockup" in text
+    assert "1 of 2 scenarios meet" in text and "Not run: bug-in-interrupt, calm, console-lockup" in text
     assert "Measured 2026-11-30 09:00 UTC, foreshock 0123abc." in text

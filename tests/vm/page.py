@@ -90,7 +90,7 @@ def _row(run: Run) -> tuple[str, ...]:
 
 def _alert(run: Run) -> str:
     if not run.scenario.rules:
-        return "no precursor"
+        return "no precursor" if run.scenario.panic else ", ".join(run.others) or "nothing"
     if run.alert_s is None or not run.first:
         return "**none**"
     share = f" ({run.alert_s / run.panic_s:.0%})" if run.panic_s else ""

@@ -18,7 +18,8 @@ class Scenario:
         commands: shell, in the guest; ``$FAULTS`` is the folder of the fault modules.
         before: the same, before the agent starts, as drivers are there before something goes wrong in them.
         panic: what the panic line says; "" where this kernel can't panic over it, and ``why`` says why.
-        rules: the alerts that count, by rule; none: there is nothing to be seen before.
+        rules: the alerts that count, by rule; none: there is nothing to be seen before; without a panic, nobody may
+            be paged.
         culprit: has to be in the culprit's stack, module or task, or in the sentence.
         countdown: ``"timer"`` is right within 20 % when first told, ``"slope"`` within 20 % at half-way, "" none.
         settings: sysctls, or files below /sys, set before the fault.
@@ -289,6 +290,14 @@ _ALL = (
         commands="taskset -c 0 insmod $FAULTS/lab_trap.ko how=bug cpu=1",
         panic="Fatal exception in interrupt",
         bound_s=20,
+    ),
+    Scenario(
+        name="calm",
+        fault="Nothing: ten minutes of a node that now and then starts programs, reads and writes files, and sleeps.",
+        commands="while sleep 5; do find /usr/lib -name '*.so' | head -c 100000 | gzip >/run/lab/found; sync; done",
+        panic="",
+        bound_s=600,
+        why="Whatever pages here is a false alarm.",
     ),
 )
 

@@ -77,6 +77,11 @@ class Run:
         rules = [one.alert["rule"] for one in self._messages()]
         return tuple(dict.fromkeys(rule for rule in rules if rule not in self.scenario.rules))
 
+    @cached_property
+    def pages(self) -> tuple[str, ...]:
+        """The rules that paged somebody after the fault and before the panic."""
+        return tuple(dict.fromkeys(one.alert["rule"] for one in self._messages() if one.alert["severity"] == "page"))
+
     @property
     def first(self) -> Told | None:
         """The first message of a rule that counts."""
@@ -173,6 +178,8 @@ class Run:
             yield from self._alert_misses()
         if self.panic and self.silent_s is None:
             yield "the dead-man rule said nothing"
+        if not scenario.panic and not scenario.rules and self.pages:
+            yield f"false alarms: {', '.join(self.pages)}"
         # A CPU that is stuck may be the one that the disk's file system waits for.
         if self.panic and not scenario.rules and (self.box_s is None or self.box_s > _LAST_WORDS_S):
             yield "the black box has not the last interval"
