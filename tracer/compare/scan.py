@@ -47,12 +47,11 @@ def step_noise(deviations: np.ndarray, floor: float) -> float:
 
 
 def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
-    """Return sigma per window, shape ``(windows,)``, of ``deviations`` ``(nodes, windows)``; at least ``floor``.
+    """Return what nodes scatter in each window, shape ``(windows,)``, of ``deviations`` ``(nodes, windows)``.
 
-    The greater of what windows scatter from one to the next, and of what nodes scatter in that window.
+    At least ``floor``. Per window: between two phases of a job nodes differ by much more than within one.
     """
-    across = scatter(deviations - medians(deviations))
-    found: np.ndarray = np.fmax(across, step_noise(deviations, floor))
+    found: np.ndarray = np.fmax(scatter(deviations - medians(deviations)), floor)
     return found
 
 
