@@ -59,6 +59,12 @@ def test_hung_tasks_are_told_at_a_quarter_of_the_timeout(age_s, speaks):
     assert bool(judged("hung-task", view(NOW, {"hung.blocked": blocked(age_s)}, settings=HUNG))) is speaks
 
 
+@pytest.mark.parametrize(("age_s", "speaks"), [(7, False), (8, True)])
+def test_a_quarter_is_of_the_time_until_the_detector_may_first_speak(age_s, speaks):
+    settings = HUNG | {"kernel.hung_task_timeout_secs": 30}
+    assert bool(judged("hung-task", view(NOW, {"hung.blocked": blocked(age_s)}, settings=settings))) is speaks
+
+
 def test_a_shorter_timeout_has_a_shorter_quarter():
     seen = view(NOW, {"hung.blocked": blocked(6)}, settings=HUNG | {"kernel.hung_task_timeout_secs": 10})
     assert one("hung-task", seen).severity is Severity.PAGE

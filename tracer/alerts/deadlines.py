@@ -129,7 +129,7 @@ def hung_task(view: View, blocked: int = 1) -> Budget:
     """Return khungtaskd's budget, from when the task last ran; ``blocked``: how many tasks are due at the same time.
 
     One scan notes the task, a later one at least a timeout after it reports: with the interval equal to the timeout
-    that is twice as long. Since 9544f9e6 ("hung_task: panic when there are more than N hung tasks at the same time")
+    that is between one timeout and two. Since 9544f9e6 ("hung_task: panic when there are more than N hung tasks at the same time")
     (in v6.19) hung_task_panic may be N > 1. Source: check_hung_task() in kernel/hung_task.c.
     """
     name = "hung task detector"
@@ -139,9 +139,10 @@ def hung_task(view: View, blocked: int = 1) -> Budget:
         return Budget(name, None, None, setting, _lacking(view, "kernel.hung_task_timeout_secs"))
     interval = view.number("kernel.hung_task_check_interval_secs", 0)
     interval = min(interval, timeout) if interval > 0 else timeout
-    logs_ns = (interval + math.ceil(timeout / interval) * interval) * _SECOND
+    soonest_ns = math.ceil(timeout / interval) * interval * _SECOND
+    logs_ns = interval * _SECOND + soonest_ns
     needed = view.number("kernel.hung_task_panic", 0)
-    return Budget(name, logs_ns, logs_ns if 0 < needed <= blocked else None, setting)
+    return Budget(name, logs_ns, logs_ns if 0 < needed <= blocked else None, setting, soonest_ns=soonest_ns)
 
 
 def rcu_stall(view: View, seen: int = 0) -> Budget:
