@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import basename
 from typing import Literal
 
 from tracer.compare import limits
@@ -15,6 +14,7 @@ from tracer.compare.deviation import Findings, of_histograms, of_numbers
 from tracer.compare.facts import Difference, differences
 from tracer.compare.metrics import METRICS, Cause, Series
 from tracer.compare.node import Node
+from tracer.compare.selection import comparable, labels, partly
 from tracer.compare.telling import Told, Unit, told_histogram, told_number
 
 __all__ = ["Common", "Comparison", "Confidence", "Detail", "Suspect", "compare"]
@@ -102,10 +102,10 @@ class Comparison:
 
 def compare(nodes: Sequence[Node]) -> Comparison:
     """Compare nodes; those that can't be compared with most of the others are left out with the reason."""
-    alike, left_out = _comparable(nodes)
+    alike, left_out = comparable(nodes)
     grid, misplaced = align(alike)
     left_out += [(node.path, why) for node, why in misplaced]
-    labels = _labels(grid.nodes)
+    names = labels(grid.nodes)
     found: dict[int, list[Told]] = {}
     common: list[Common] = []
     measured = Counter(series for node in grid.nodes for series in node.series)
@@ -125,22 +125,22 @@ def compare(nodes: Sequence[Node]) -> Comparison:
         # What follows from what all have is no single node's.
         own = [one for one in every if one.series.metric not in shared]
         if own:
-            (victims if is_victim(own) else suspects).append(_suspect(grid, labels[place], place, own))
+            (victims if is_victim(own) else suspects).append(_suspect(grid, names[place], place, own))
     suspects.sort(key=lambda one: -max(told.deviation.score for told in one.deviations))
     accused = {one.label for one in (*suspects, *victims)}
-    twins = [node.facts for node, label in zip(grid.nodes, labels, strict=True) if label not in accused]
+    twins = [node.facts for node, label in zip(grid.nodes, names, strict=True) if label not in accused]
     return Comparison(
         grid=grid,
-        labels=labels,
+        labels=names,
         suspects=tuple(suspects),
         victims=tuple(victims),
         common=tuple(sorted(common, key=lambda one: -one.changed)),
         differences=tuple(differences([one.node.facts for one in suspects], twins)),
         left_out=tuple(left_out),
         remarks=tuple(
-            (label, remark) for node, label in zip(grid.nodes, labels, strict=True) for remark in node.remarks
+            (label, remark) for node, label in zip(grid.nodes, names, strict=True) for remark in node.remarks
         ),
-        partly=tuple((series.title, measured[series]) for series in _partly(grid, measured)),
+        partly=partly(grid.nodes),
         judged=len(judged),
     )
 
@@ -184,63 +184,3 @@ def _confidence(nodes: int, node: Node, told: Sequence[Told]) -> Confidence:
         return "low"
     sure = best.score >= _SURE and best.end - best.begin >= _SURE_WINDOWS and node.lost <= _LOSSY
     return "high" if sure else "medium"
-
-
-def _comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
-    """Return the nodes that can be compared, and the others with the reason."""
-    left_out: list[tuple[str, str]] = []
-    kept: list[Node] = []
-    for node in sorted(nodes, key=lambda one: one.start_ns - one.end_ns):  # the longest first
-        twin = next((one for one in kept if _same_recording(one, node)), None)
-        if twin is not None:
-            left_out.append((node.path, f"it is of the same node and time as {basename(twin.path)}"))
-        else:
-            kept.append(node)
-    for what, of in (("architecture", _architecture), ("filter", _filters)):
-        usual = Counter(of(node) for node in kept).most_common(1)
-        for node in kept if usual else []:
-            if of(node) != usual[0][0]:
-                left_out.append((node.path, f"its {what} is {of(node)}, most others' {usual[0][0]}"))
-        kept = [node for node in kept if of(node) == usual[0][0]] if usual else kept
-    order = {id(node): place for place, node in enumerate(nodes)}
-    return sorted(kept, key=lambda node: order[id(node)]), left_out
-
-
-def _same_recording(one: Node, other: Node) -> bool:
-    ours, theirs = one.source, other.source
-    same = ours.boot_id == theirs.boot_id if ours.boot_id or theirs.boot_id else ours.host == theirs.host
-    return same and ours.host == theirs.host and one.start_ns < other.end_ns and other.start_ns < one.end_ns
-
-
-def _architecture(node: Node) -> str:
-    return node.source.architecture or "unknown"
-
-
-def _filters(node: Node) -> str:
-    return ", ".join(f"{name} {value}" for name, value in node.source.filters) or "none"
-
-
-def _labels(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return hosts' names; where two recordings are of one host, or of an unknown one, with the file's name."""
-    hosts = Counter(node.source.host for node in nodes)
-    return tuple(
-        node.source.host
-        if node.source.host and hosts[node.source.host] == 1
-        else f"{node.source.host or 'unknown host'} ({basename(node.path)})"
-        for node in nodes
-    )
-
-
-def _partly(grid: Grid, measured: Counter[Series]) -> list[Series]:
-    """Return the series that a probe did not measure on all nodes, one for each metric.
-
-    A kind of interrupt that did not come is no such thing.
-    """
-    found: dict[str, Series] = {}
-    for metric in METRICS:
-        having = sum(any(series.metric == metric for series in node.series) for node in grid.nodes)
-        if 0 < having < len(grid.nodes):
-            series = Series(metric)
-            measured[series] = having
-            found[metric] = series
-    return list(found.values())

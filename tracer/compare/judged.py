@@ -1,0 +1,109 @@
+"""Deviations of nodes from each other in one series, and which of them are beyond the noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracer.compare import limits
+from tracer.compare.robust import mad, medians, scatter
+from tracer.compare.scan import CLIP, Stretch, baseline_of, extended, noise, scan, step_noise
+
+__all__ = ["Judged", "reference"]
+
+
+class Judged:
+    """Deviations of nodes from each other, ``(nodes, windows)`` in octaves, and what is beyond the noise in them.
+
+    ``errors`` are their standard errors, as far as known, of the same shape.
+    """
+
+    def __init__(self, deviations: np.ndarray, needed: float, floor: float, errors: np.ndarray | float = 0.0) -> None:
+        self._deviations = deviations
+        self._needed = needed
+        self._floor = floor
+        self._few = len(deviations) < limits.FEW_NODES
+        self._baseline = baseline_of(deviations.shape[1])
+        own = medians(deviations[:, : self._baseline], 1) if self._baseline else np.zeros(len(deviations))
+        self._change = deviations - own[:, None]
+        # Two nodes deviate from each other by the same: a few tell nothing of their scatter.
+        sigma = step_noise(self._change, floor) if self._few else noise(self._change, floor)
+        self._errors = errors
+        self._sigma = np.fmax(np.broadcast_to(sigma, deviations.shape), errors)
+
+    def found(self) -> list[tuple[int, float, int, int, bool]]:
+        """Return (node, score, begin, end, lasting) of those that deviate, scores as multiples of what is needed."""
+        found = {one[0]: one for one in self._lasting()}
+        if self._baseline:
+            stretch = scan(self._change, self._sigma, self._baseline)
+            needed = max(self._needed, self._usual(stretch.score))
+            for node in np.flatnonzero(stretch.score > needed).tolist():
+                score = float(stretch.score[node] / needed)
+                if node not in found or found[node][1] < score:
+                    found[node] = (node, score, *self._whole(node, stretch), False)
+        return list(found.values())
+
+    def _whole(self, node: int, stretch: Stretch) -> tuple[int, int]:
+        begin, end = int(stretch.begin[node]), int(stretch.end[node])
+        return extended(self._change[node], self._sigma[node], begin, end, self._baseline)
+
+    def size(self, node: int, begin: int, end: int, lasting: bool) -> float:
+        """Return by how many octaves a node deviates in a stretch of windows."""
+        return float(np.nanmean((self._deviations if lasting else self._change)[node, begin:end]))
+
+    def common(self, values: np.ndarray) -> int:
+        """Return how many nodes changed together, when they are too many to be single nodes' faults; else 0.
+
+        ``values`` are what the deviations were made of. Where most change, the others seem to have become faster.
+        """
+        if self._few or not self._baseline:
+            return 0
+        sigma = np.fmax(step_noise(self._change, self._floor), self._errors)
+        slower, faster = scan(self._change, sigma, self._baseline), scan(-self._change, sigma, self._baseline)
+        step = np.log2(limits.EFFECT)
+        deviating = [
+            place
+            for stretch, sign in ((slower, 1), (faster, -1))
+            for place in np.flatnonzero(stretch.score > self._needed).tolist()
+            if sign * self.size(place, int(stretch.begin[place]), int(stretch.end[place]), False) >= step
+        ]
+        if len(set(deviating)) <= limits.COMMON_SHARE * len(values):
+            return 0
+        begins = np.where(slower.score > faster.score, slower.begin, faster.begin)[deviating]
+        own = medians(values[:, : self._baseline], 1)
+        risen = int((medians(values[:, int(np.median(begins)) :], 1) - own >= step).sum())
+        return risen if limits.COMMON_SHARE * len(values) < risen < len(values) else 0
+
+    def _lasting(self) -> list[tuple[int, float, int, int, bool]]:
+        """Nodes that deviate all the time, or again and again from the start on."""
+        # As in the scan, one window is at most so many sigmas.
+        bounded = np.clip(self._deviations, -CLIP * self._sigma, CLIP * self._sigma)
+        known = ~np.isnan(bounded)
+        levels = np.where(known, bounded, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        middle = float(medians(levels))
+        # Of a few nodes the scatter is unknown: the effect asked of them is greater.
+        sigma = (
+            np.log2(limits.EFFECT_OF_FEW) / limits.LEVEL_SCORE
+            if self._few
+            else max(float(scatter(levels - middle)), self._floor)
+        )
+        needed = limits.LEVEL_SCORE * self._needed / limits.BULK_SCORE
+        scores = (levels - (0 if self._few else middle)) / sigma / needed
+        beyond = (self._deviations > np.log2(limits.EFFECT)).sum(axis=1) >= limits.LASTING * known.sum(axis=1)
+        windows = self._deviations.shape[1]
+        return [
+            (node, float(scores[node]), 0, windows, True) for node in np.flatnonzero((scores > 1) & beyond).tolist()
+        ]
+
+    def _usual(self, scores: np.ndarray) -> float:
+        """Return how much the nodes' scores reach without a fault: their windows may be noisier than taken for."""
+        if self._few:
+            return 0.0
+        known = np.where(np.isfinite(scores), scores, 0.0)
+        return float(medians(known) + limits.PEER_SIGMAS * mad(known))
+
+
+def reference(values: np.ndarray) -> np.ndarray:
+    """Return what the others do: the median of all nodes, or of all others where one node would move it."""
+    if len(values) >= limits.FEW_NODES:
+        return medians(values)
+    return np.stack([medians(np.delete(values, place, axis=0)) for place in range(len(values))])

@@ -1,0 +1,66 @@
+"""Which recordings can be compared with each other, what their nodes are called, and what not all of them have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from os.path import basename
+
+from tracer.compare.metrics import METRICS, Series
+from tracer.compare.node import Node
+
+__all__ = ["comparable", "labels", "partly"]
+
+
+def comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
+    """Return the nodes that can be compared, and the others with the reason."""
+    left_out: list[tuple[str, str]] = []
+    kept: list[Node] = []
+    for node in sorted(nodes, key=lambda one: one.start_ns - one.end_ns):  # the longest first
+        twin = next((one for one in kept if _same_recording(one, node)), None)
+        if twin is not None:
+            left_out.append((node.path, f"it is of the same node and time as {basename(twin.path)}"))
+        else:
+            kept.append(node)
+    for what, of in (("architecture", _architecture), ("filter", _filters)):
+        usual = Counter(of(node) for node in kept).most_common(1)
+        for node in kept if usual else []:
+            if of(node) != usual[0][0]:
+                left_out.append((node.path, f"its {what} is {of(node)}, most others' {usual[0][0]}"))
+        kept = [node for node in kept if of(node) == usual[0][0]] if usual else kept
+    order = {id(node): place for place, node in enumerate(nodes)}
+    return sorted(kept, key=lambda node: order[id(node)]), left_out
+
+
+def _same_recording(one: Node, other: Node) -> bool:
+    ours, theirs = one.source, other.source
+    same = ours.boot_id == theirs.boot_id if ours.boot_id or theirs.boot_id else ours.host == theirs.host
+    return same and ours.host == theirs.host and one.start_ns < other.end_ns and other.start_ns < one.end_ns
+
+
+def _architecture(node: Node) -> str:
+    return node.source.architecture or "unknown"
+
+
+def _filters(node: Node) -> str:
+    return ", ".join(f"{name} {value}" for name, value in node.source.filters) or "none"
+
+
+def labels(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return hosts' names; where two recordings are of one host, or of an unknown one, with the file's name."""
+    hosts = Counter(node.source.host for node in nodes)
+    return tuple(
+        node.source.host
+        if node.source.host and hosts[node.source.host] == 1
+        else f"{node.source.host or 'unknown host'} ({basename(node.path)})"
+        for node in nodes
+    )
+
+
+def partly(nodes: Sequence[Node]) -> tuple[tuple[str, int], ...]:
+    """Return (title, how many nodes have it) of metrics that not all nodes recorded.
+
+    A kind of interrupt that did not come is no such thing.
+    """
+    having = {name: sum(any(one.metric == name for one in node.series) for node in nodes) for name in METRICS}
+    return tuple((Series(name).title, number) for name, number in having.items() if 0 < number < len(nodes))
