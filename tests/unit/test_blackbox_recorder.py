@@ -17,7 +17,7 @@ from unit.blackbox_samples import BOOT, alert, header, sample_box
 from unit.recording_samples import assert_same, interval
 
 from tracer.blackbox import Recorder
-from tracer.blackbox.box import Box
+from tracer.blackbox.box import Box, Missing
 from tracer.blackbox.kept import kept_boxes
 from tracer.blackbox.layout import Note
 from tracer.blackbox.queue import CAPACITY, RESERVE, Receiver, Sender
@@ -402,6 +402,26 @@ def test_one_hand_is_enough_whichever_stands_still(tmp_path: Path, stopped: int)
     with Box(tmp_path / "box") as box:
         sequences = [one.head.sequence for one in box.records() if one.head.kind != Kind.HEADER]
         assert sequences == list(range(68)) and not any(vars(box.missing).values()) and box.goodbye == "stopped"
+
+
+@several
+def test_what_has_been_written_over_is_not_missing_nor_told_in_part(tmp_path: Path):
+    """The second hand, which is rarely needed, keeps its records for longer than the first."""
+    recorder = Recorder(str(tmp_path / "box"), SIZE, header())
+    first, second = _hands(recorder)
+    os.kill(first, signal.SIGSTOP)
+    recorder.alert(alert(1))
+    _durable(recorder, 1)
+    os.kill(first, signal.SIGCONT)
+    os.kill(second, signal.SIGSTOP)
+    for number in range(2, 400):
+        recorder.windows(interval(number, rows=1))
+        _durable(recorder, number)
+    os.kill(second, signal.SIGCONT)
+    recorder.close()
+    with Box(tmp_path / "box") as box:
+        assert box.missing == Missing() and box.goodbye == "stopped"
+        assert not list(box.alerts()) and 0 < len(list(box.intervals(1 << 62))) < 300
 
 
 @several

@@ -119,7 +119,7 @@ class Box:
             size = os.fstat(self._fd).st_size
             raise RecordingError("no black box." if size else "the black box is empty.")
         self._scan, self.live = scan, _is_written(self._fd)
-        summed = Tally()
+        summed = Tally(scan.whole_since_ns(self._fd))
         for found in scan.in_order(self._fd):
             summed.add(found)
         if summed.first is None or summed.last is None:

@@ -54,9 +54,8 @@ class Position:
 
     @classmethod
     def of(cls, geometry: Geometry, hand: int = 0, hands: int = 1) -> Position:
-        """Return where a hand begins in an empty box. The second, which helps out, has an eighth of the box."""
-        share = max(2, geometry.segments // 8) if hands > 1 else 0
-        places = range(geometry.segments - share, geometry.segments) if hand else range(geometry.segments - share)
+        """Return where a hand begins in an empty box."""
+        places = geometry.places(hand, hands)
         return cls(hand, places[-1], places)
 
     def advance(self) -> None:

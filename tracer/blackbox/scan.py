@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import chain
+from itertools import chain, dropwhile
 
 from tracer.blackbox.layout import BLOCK, Geometry, RecordHead, SegmentHead
 
@@ -73,14 +73,30 @@ class Scan:
     def in_order(self, fd: int, since_ns: int = 0) -> Iterator[Found]:
         """Yield the records of all segments in the order in which they were handed over. Raises OSError.
 
-        Segments whose records are known to be older than ``since_ns`` are left out.
+        Segments whose records are known to be older than ``since_ns`` are left out, and what the second hand has from
+        before the first one's oldest segment: what happened next has been written over.
         """
+        begins_ns = self.whole_since_ns(fd, hands=1)
         hands: list[list[Segment]] = [[], []]
         for segment in self.segments:
             if segment.last_ns is None or segment.last_ns >= since_ns:
                 hands[segment.head.serial % 2].append(segment)
         chains = (chain.from_iterable(self.records(fd, segment) for segment in hand) for hand in hands)
-        return merge(*chains, key=lambda found: (found.head.monotonic_ns, found.head.sequence))
+        found = merge(*chains, key=lambda found: (found.head.monotonic_ns, found.head.sequence))
+        return dropwhile(lambda each: each.head.monotonic_ns < begins_ns, found)
+
+    def whole_since_ns(self, fd: int, hands: int = 2) -> int:
+        """Return since when nothing of the first ``hands`` has been written over; 0 for ever. Raises OSError."""
+        return max(self._begins_ns(fd, hand) for hand in range(hands))
+
+    def _begins_ns(self, fd: int, hand: int) -> int:
+        own = [segment.head for segment in self.segments if segment.head.serial % 2 == hand]
+        # A second hand that has written nothing has left no gap either.
+        hands = 1 + any(segment.head.serial % 2 for segment in self.segments)
+        if not own or len(own) + self.torn_heads < len(self.geometry.places(hand, hands)):
+            return 0
+        first = next(self.records(fd, Segment(own[0])), None)
+        return first.head.monotonic_ns if first else 0
 
     def records(self, fd: int, segment: Segment) -> Iterator[Found]:
         """Yield the segment's records in their order, and count what can't be read. Raises OSError."""

@@ -15,9 +15,10 @@ __all__ = ["Tally", "frame_of"]
 
 
 class Tally:
-    """What the records come to, one after the other."""
+    """What the records come to, one after the other. ``whole_since_ns``: what is missing before was written over."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole_since_ns: int = 0) -> None:
+        self._whole_since_ns = whole_since_ns
         self.first: RecordHead | None = None
         self.last: RecordHead | None = None
         self.starts = self.gaps = self.dropped = 0
@@ -42,7 +43,8 @@ class Tally:
             self._header = found
             return
         self._end = found if head.kind == Kind.END else None
-        self.gaps += max(0, head.sequence - self._next) if self._next is not None else 0
+        if self._next is not None and head.monotonic_ns > self._whole_since_ns:
+            self.gaps += max(0, head.sequence - self._next)
         self._next = head.sequence + 1
 
     def header(self) -> dict[str, Any]:
