@@ -35,7 +35,9 @@ _ADDRESS = re.compile(
 )
 #: Where texts of ours and the kernel's name a task: name[pid], Comm: name, task name:pid.
 _TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=Comm: )\S+|(?<=task )\S+(?=:\d)")
-
+#: Where they name a cgroup: in our sentences, and in the kernel's about an OOM kill, which names a task as well.
+_CGROUP = re.compile(r"(?<=cgroup )/[^\s,;()]+|(?<=memcg=)/[^\s,]+")
+_KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S+(?= invoked oom-killer)")
 
 _NAME_LIKE = ("comm", "cgroup", "task")
 
@@ -43,13 +45,18 @@ _NAME_LIKE = ("comm", "cgroup", "task")
 @lru_cache(MAX_LAYOUTS)
 def has_names(dtype: np.dtype) -> bool:
     """Return whether such rows have columns with names of tasks or cgroups."""
-    return any(leaf.kind == "S" and path[-1].endswith(_NAME_LIKE) for path, leaf in leaves(dtype))
+    return _says_kinds(dtype) or any(leaf.kind == "S" and path[-1].endswith(_NAME_LIKE) for path, leaf in leaves(dtype))
 
 
 @lru_cache(MAX_LAYOUTS)
 def has_texts(dtype: np.dtype) -> bool:
     """Return whether such rows have columns with any text."""
     return any(leaf.kind == "S" for _, leaf in leaves(dtype))
+
+
+def _says_kinds(dtype: np.dtype) -> bool:
+    """Return whether a row's column ``kind`` says what its ``name`` is of: of a cgroup, or of something of ours."""
+    return {"kind", "name"} <= {*(dtype.names or ())} and dtype["kind"].kind == dtype["name"].kind == "S"
 
 
 class Redactor:
@@ -79,6 +86,7 @@ class Redactor:
     def learn_windows(self, windows: Iterable[Window]) -> None:
         """Remember the tasks and cgroups of an interval."""
         for window in windows:
+            self.learn(map(_text, _cgroups(window.rows)))
             for column in _columns(window.rows):
                 if column.name_like:
                     self.learn(map(_text, set(column.values.reshape(-1).tolist())))
@@ -140,7 +148,7 @@ class Redactor:
         return f"h-{digest.hexdigest()[:10]}"
 
     def _redacted(self, text: str) -> str:
-        for pattern in (self._known, _TASK, _ADDRESS):
+        for pattern in (self._known, _TASK, _CGROUP, _KILLED, _ADDRESS):
             text = pattern.sub(lambda match: self._once(match[0]), text) if pattern else text
         return text
 
@@ -151,6 +159,10 @@ class _Column:
     def __init__(self, name: str, values: np.ndarray) -> None:
         self.values = values
         self.name_like = name.endswith(_NAME_LIKE)
+
+
+def _cgroups(rows: np.ndarray) -> list[bytes]:
+    return rows["name"][rows["kind"] == b"cgroup"].tolist() if _says_kinds(rows.dtype) else []
 
 
 def _columns(rows: np.ndarray) -> list[_Column]:
