@@ -128,6 +128,8 @@ RULE = Rule("stuck", "", "", "", lambda view: (), ())
         (Orders(sinks=("stream:nowhere",)), "HOST:PORT"),
         (Orders(blackbox=("/a", "/a")), "--blackbox"),
         (Orders(blackbox=("/a", "/b", "/c")), "--blackbox"),
+        (Orders(blackbox=("/a",), sinks=("json:/a",)), "two things"),
+        (Orders(blackbox=("/a",), state=Path("/b/../a")), "two things"),
     ],
 )
 def test_orders_that_can_not_be_carried_out(given, said):

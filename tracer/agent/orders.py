@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -76,6 +76,18 @@ def _is_stream(spec: str) -> bool:
     return spec.partition(":")[0] == "stream"
 
 
+def _files(orders: Orders) -> Iterator[str]:
+    """Yield where the agent itself writes, links followed."""
+    yield from map(os.path.realpath, orders.blackbox)
+    if orders.state:
+        yield os.path.realpath(orders.state)
+    for kind, _, rest in (spec.partition(":") for spec in orders.sinks):
+        path = rest.partition("#")[0]
+        # Pipes and terminals may have several writers.
+        if kind == "json" and path != "-" and (os.path.isfile(path) or not os.path.exists(path)):
+            yield os.path.realpath(path)
+
+
 def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
     """Raise UsageError or OutputError for orders that can't be carried out anywhere: before anything is attached."""
     if sum(map(_is_stream, orders.sinks)) + bool(orders.stream) > 1:
@@ -94,4 +106,8 @@ def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
             raise UsageError(f"--shadow {name}: there is no such rule.", hint=f"rules: {known}")
     if len(set(orders.blackbox)) != len(orders.blackbox) or len(orders.blackbox) > 2:
         raise UsageError("--blackbox takes one path, or two different ones.", hint="the second should be another disk")
+    files = list(_files(orders))
+    for path in files:
+        if files.count(path) > 1:
+            raise UsageError(f"{path} can't be two things at once.", hint="a file for each")
     Geometry.of_size(orders.blackbox_bytes)
