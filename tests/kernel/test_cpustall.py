@@ -189,7 +189,7 @@ def test_the_watchdog_is_fed_every_period(attach):
         assert 0 < feed[feed["cpu"] == cpu]["sum"][0] < 1e9
 
 
-def test_a_cpu_without_a_clock_gets_one_with_the_privileges_that_are_kept(cpu):
+def test_a_cpu_without_a_clock_gets_one_without_privileges_of_ours(cpu):
     """As one that comes online later: to take a CPU away from everybody here would be no test but a fault."""
     script = """
 import sys, time
@@ -200,7 +200,8 @@ from tracer.probes import all_probes
 cpu, every = int(sys.argv[1]), all_probes()
 others = [other for other in cpus.online() if other != cpu]
 with attach(ordered([every["cpustall"]], every), Options(cpus.possible_count(), others)) as session:
-    privilege.keep_only(privilege.KEPT)
+    session.delegate()
+    privilege.keep_only(())
     sampled_ns = session.array("cpustall_rows")["sampled_ns"]
     for _ in range(2):
         end = time.monotonic() + 0.5
@@ -208,6 +209,7 @@ with attach(ordered([every["cpustall"]], every), Options(cpus.possible_count(), 
             pass
         print(int(sampled_ns[cpu] > 0))
         assert session.add_clocks(cpu) and session.add_clocks(cpu)
+    assert not session.add_clocks(cpus.possible_count())
 """
     command = ["taskset", "-c", str(cpu), sys.executable, "-c", script, str(cpu)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=60)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from tracer.kernel import privilege
+from tracer.kernel.loader import syscalls
 
 PROGRAM = """
 import subprocess, threading
@@ -20,7 +27,7 @@ thread.start()
 thread.join()
 found.append(Path("/proc/self/status").read_text())
 found.append(subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True).stdout)
-kept = sum(1 << privilege._CAPABILITIES[name] for name in privilege.KEPT)
+kept = sum(1 << privilege._CAPABILITIES[name] for name in (*privilege.KEPT, "sys_admin"))
 for text in found:
     caps = capabilities(text)
     assert caps["CapEff:"] & ~kept == 0 and caps["CapPrm:"] & ~kept == 0 and caps["CapBnd:"] & ~kept == 0, text
@@ -33,3 +40,17 @@ print("done")
 def test_everything_else_is_given_up() -> None:
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30)
     assert result.stdout == "done\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("action", "needed"), [(lambda: os.close(syscalls.enable_stats()), True), (lambda: os.stat("/proc"), False)]
+)
+def test_what_takes_privileges_is_found_out_and_none_is_lost(action, needed) -> None:
+    before = _held()
+    assert privilege.needs(action) is needed
+    assert _held() == before
+
+
+def _held() -> list[str]:
+    lines = Path("/proc/thread-self/status").read_text().splitlines()
+    return [line for line in lines if line.startswith(("CapPrm", "CapEff", "CapBnd"))]

@@ -14,7 +14,9 @@ from typing import Any, TextIO
 
 from kernel.command import CHECKOUT, environment
 
-__all__ = ["Heard", "Watching", "sentinels"]
+from tracer.kernel.helper import NAME
+
+__all__ = ["Heard", "Watching", "helper", "sentinels"]
 
 #: Runs the verb with one more rule: each stall is a subject of its own, so that every one of them is told.
 _PROGRAM = """
@@ -135,8 +137,19 @@ class Watching(Heard):
 
 
 def sentinels(agent: int) -> dict[int, int]:
-    """Return the sentinels of an agent, pid by CPU: its children that may run on one CPU only, and have its memory."""
-    return {next(iter(os.sched_getaffinity(pid))): pid for pid in _forked(agent)}
+    """Return the sentinels of an agent, pid by CPU: the children that have its memory and its name."""
+    own = _name(agent)
+    return {next(iter(os.sched_getaffinity(pid))): pid for pid in _forked(agent) if _name(pid) == own}
+
+
+def helper(agent: int) -> int:
+    """Return the process that keeps privileges for ``agent``, or for a trace."""
+    (found,) = (pid for pid in _forked(agent) if _name(pid) == NAME)
+    return found
+
+
+def _name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
 
 
 def _forked(agent: int) -> Iterator[int]:

@@ -15,8 +15,8 @@ from tracer.agent import crew as module
 from tracer.agent import placing
 from tracer.agent.board import Board
 from tracer.agent.crew import Crew
-from tracer.agent.duty import ENDING
 from tracer.agent.wire import Wire
+from tracer.kernel.forking import ENDING
 
 CPUS = (0, 1)
 ONLINE = frozenset({0, 1, 2})

@@ -28,6 +28,7 @@ class Node:
         self.before: list[list[int]] = []
         self.asked: list[int] = []
         self.timeout = 120
+        self.answers = True
 
     def sleep(self, pid: int, age_s: float, *, state: bytes = b"D", killable: bool = False, way: int = 0) -> None:
         tag = (pid >> KNOWN["HUNG_SET_BITS"]) + 1 << KNOWN["HUNG_TAG_BITS"]
@@ -40,9 +41,12 @@ class Node:
         self.asked.append(pid)
         return self.tasks.get(pid)
 
+    def stack(self, pid: int) -> bytes | None:
+        return b"[<0>] schedule+0x1f/0xa0\n[<0>] wait_%d+0x2/0x9 [nfs]\n" % pid if self.answers else None
+
     def reader(self) -> hung.Reader:
         session: Any = SimpleNamespace(
-            array={"hung_sets": self.sets}.__getitem__, options=SimpleNamespace(constants={})
+            array={"hung_sets": self.sets}.__getitem__, options=SimpleNamespace(constants={}), stack=self.stack
         )
         return hung.Reader(session, PROBE)
 
@@ -54,7 +58,6 @@ def node(monkeypatch):
     monkeypatch.setattr(hung, "in_host_pids", lambda: True)
     monkeypatch.setattr(hung, "blocked_tasks", lambda seconds: iter(node.before))
     monkeypatch.setattr(hung, "Kept", lambda path: SimpleNamespace(number=lambda: node.timeout, close=lambda: None))
-    monkeypatch.setattr(hungtasks, "_kernel_stack", lambda pid: b"schedule;wait_%d" % pid)
     return node
 
 
@@ -72,7 +75,7 @@ def test_old_sleeps_are_listed_oldest_first(node):
         (9, 70 * SECOND, b"no"), (4411, 30 * SECOND, b"yes"), (70_000, 11 * SECOND, b"yes"),
     ]  # fmt: skip
     assert found["since_ns"].tolist() == [NOW - 70 * SECOND, NOW - 30 * SECOND, NOW - 11 * SECOND]
-    assert found["stack"][0] == b"schedule;wait_9"
+    assert found["stack"][0] == b"schedule;wait_9 [nfs]"
 
 
 def test_the_highest_pid_keeps_its_number(node):
@@ -137,11 +140,22 @@ def test_look_ups_are_bounded_and_the_rest_counted(node):
     reader = node.reader()
     found, losses = reader.read(NOW)["blocked"]
     assert len(found) == len(node.asked) == 32
-    assert losses == {"untold": 968, "foreign": 0}
+    assert losses == {"untold": 968, "stackless": 0, "foreign": 0}
     # Stacks come a few at a time, and stay.
     assert np.count_nonzero(found["stack"]) == 8
     assert np.count_nonzero(rows(reader)["stack"]) == 16
     assert found["pid"][0] == 1000
+
+
+def test_a_stack_without_answer_is_counted_and_asked_for_again(node):
+    node.sleep(5, 30)
+    node.answers = False
+    reader = node.reader()
+    found, losses = reader.read(NOW)["blocked"]
+    assert found["stack"][0] == b"" and losses["stackless"] == 1
+    node.answers = True
+    found, losses = reader.read(NOW + SECOND)["blocked"]
+    assert found["stack"][0] == b"schedule;wait_5 [nfs]" and losses["stackless"] == 0
 
 
 def test_in_another_pid_namespace_nobody_is_named(node, monkeypatch):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tracer.kernel.loader import syscalls
 from tracer.kernel.readers import own_cost
 from tracer.probes.agent import PROBE
 
@@ -28,12 +30,16 @@ class Kernel:
 
 
 @pytest.fixture
-def kernel(monkeypatch):
-    def refuse() -> int:
-        raise OSError
-
-    monkeypatch.setattr(own_cost.syscalls, "enable_stats", refuse)
+def kernel():
     return Kernel()
+
+
+def session(kernel: Kernel, accounting: Callable[[], int], *, counts_misses: bool = True) -> Any:
+    return SimpleNamespace(costs=kernel.costs, counts_misses=lambda: counts_misses, map_bytes=0, accounting=accounting)
+
+
+def refuse() -> int:
+    raise OSError
 
 
 def misses(reader: own_cost.Reader, now_ns: int) -> tuple[list[int], int]:
@@ -44,8 +50,7 @@ def misses(reader: own_cost.Reader, now_ns: int) -> tuple[list[int], int]:
 
 
 def test_no_skipped_run_is_lost_between_two_questions(kernel):
-    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: True, map_bytes=0)
-    reader = own_cost.Reader(session, PROBE)
+    reader = own_cost.Reader(session(kernel, refuse), PROBE)
     reader.read(0)
     asked = kernel.asked
     kernel.counts["on_b"] = (0, 0, 3)
@@ -58,10 +63,8 @@ def test_no_skipped_run_is_lost_between_two_questions(kernel):
     reader.close()
 
 
-def test_run_times_are_told_for_the_time_of_the_accounting(kernel, monkeypatch):
-    monkeypatch.setattr(own_cost.syscalls, "enable_stats", lambda: os.open(os.devnull, os.O_RDONLY))
-    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: True, map_bytes=0)
-    reader = own_cost.Reader(session, PROBE)
+def test_run_times_are_told_for_the_time_of_the_accounting(kernel):
+    reader = own_cost.Reader(session(kernel, lambda: os.open(os.devnull, os.O_RDONLY)), PROBE)
     reader.read(0)
     kernel.counts["on_a"] = (500, 7, 0)
     rows = reader.read(SECOND)["cost"][0]
@@ -70,8 +73,7 @@ def test_run_times_are_told_for_the_time_of_the_accounting(kernel, monkeypatch):
 
 
 def test_a_kernel_that_does_not_count_skipped_runs_is_not_said_to_have_none(kernel):
-    session: Any = SimpleNamespace(costs=kernel.costs, counts_misses=lambda: False, map_bytes=0)
-    reader = own_cost.Reader(session, PROBE)
+    reader = own_cost.Reader(session(kernel, refuse, counts_misses=False), PROBE)
     assert reader.read(0)["cost"][1] == {}
     reader.close()
 
@@ -82,5 +84,5 @@ def test_the_kernel_says_how_much_of_the_info_it_knows(monkeypatch, known, count
         struct.pack_into("<I", attr, 4, known)
         return 0
 
-    monkeypatch.setattr(own_cost.syscalls, "_bpf", answer)
-    assert own_cost.syscalls.counts_misses(3) is counted
+    monkeypatch.setattr(syscalls, "_bpf", answer)
+    assert syscalls.counts_misses(3) is counted

@@ -264,6 +264,7 @@ class Agent:
     def _troubles(self) -> Iterator[str]:
         """Yield what went wrong in here, each once."""
         found = [f"rule {name} fails: {why}" for name, why in self._engine.broken.items()]
+        found += [trouble] if (trouble := self.trace.trouble()) else []
         found += [self._keeper.error] if self._keeper and self._keeper.error else []
         yield from self._boxes.notes(self.recorder.status()) if self.recorder else ()
         for trouble in found:

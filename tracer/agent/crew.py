@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import time
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 
 from tracer.agent import placing
 from tracer.agent.board import Board
-from tracer.agent.duty import ENDING, Duty, rehearse, serve
+from tracer.agent.duty import Duty, rehearse, serve
 from tracer.agent.wire import Wire
 from tracer.alerts.alert import Alert
-from tracer.kernel.memlock import give_back_memory
+from tracer.kernel import forking
 from tracer.kernel.session import Session
 
 __all__ = ["Crew", "Post"]
@@ -57,10 +56,7 @@ class Crew:
         self.posts = [Post(number, cpu) for number, cpu in enumerate(cpus)]
         if self.posts:
             rehearse(session, duty, board)
-        gc.collect()
-        # What the heap has free would be copied into each; and what there is now will not be looked at again.
-        give_back_memory()
-        gc.freeze()
+        forking.ready_memory()
         for post in self.posts:
             self._fork(post)
 
@@ -136,8 +132,7 @@ class Crew:
         post.forked_ns, post.silent, post.ready = time.monotonic_ns(), False, False
         parent = os.getpid()
         ours, theirs = Wire.pair()
-        # Until the sentinel ignores them it would answer as the agent does.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, forking.ENDING)
         try:
             post.pid = os.fork()
             if not post.pid:
@@ -160,23 +155,9 @@ class Crew:
 
     def _end(self, post: Post, seconds: float = 0.0) -> None:
         """Wait so long for its end, then kill it; one that is stuck in the kernel is left to the kernel."""
-        if post.pid and not _ends(post.pid, seconds):
+        if post.pid and not forking.ends(post.pid, seconds):
             os.kill(post.pid, signal.SIGKILL)
-            _ends(post.pid, 0.1)
+            forking.ends(post.pid, 0.1)
         if post.wire:
             post.wire.close()
         post.pid, post.wire = 0, None
-
-
-def _ends(pid: int, seconds: float) -> bool:
-    """Reap a child that ends within so long; return whether it did."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            if os.waitpid(pid, os.WNOHANG)[0] == pid:
-                return True
-        except ChildProcessError:
-            return True
-        if time.monotonic() >= until:
-            return False
-        time.sleep(0.002)

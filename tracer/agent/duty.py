@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,8 +17,7 @@ from tracer.agent.warming import warm
 from tracer.agent.wire import Wire
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import Rule
-from tracer.kernel import privilege
-from tracer.kernel.loader import syscalls
+from tracer.kernel import forking, privilege
 from tracer.kernel.memlock import lock_memory
 from tracer.kernel.realtime import real_time
 from tracer.kernel.session import Session
@@ -29,10 +26,7 @@ from tracer.sinks import DirectSink
 if TYPE_CHECKING:
     from tracer.agent.streaming import Streaming
 
-__all__ = ["ENDING", "Duty", "open_stream", "rehearse", "serve"]
-
-#: They reach the whole group (Ctrl-C, timeout(1), a service that stops): the agent ends, and that ends its sentinels.
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+__all__ = ["Duty", "open_stream", "rehearse", "serve"]
 
 #: Without the first, memory would be refused at the limit once it is locked; the second is for the stream's token.
 _KEPT = ("ipc_lock", "dac_read_search")
@@ -77,11 +71,12 @@ def open_stream(spec: str, identity: Identity, interval_ns: int) -> Streaming:
 def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board, agent: int) -> NoReturn:
     """Be a sentinel until the agent (a pid) is gone; called in the forked process, which never returns from here.
 
-    ``ENDING`` are blocked when it is called.
+    ``forking.ENDING`` are blocked when it is called.
     """
     code = 1
     try:
-        _settle_down(cpu, agent)
+        forking.settle_down(agent)
+        os.sched_setaffinity(0, {cpu})
         _serve(number, wire, session, duty, board)
         code = 0
     except BaseException as error:
@@ -93,24 +88,11 @@ def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board
         os._exit(code)
 
 
-def _settle_down(cpu: int, agent: int) -> None:
-    signal.set_wakeup_fd(-1)
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    syscalls.die_with_parent()
-    if os.getppid() != agent:
-        os._exit(1)  # it died before that
-    os.sched_setaffinity(0, {cpu})
-    # No collection in the middle of an alert; see Sentinel.turn.
-    gc.disable()
-
-
 def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) -> None:
     ring = session.sentinel_ring(number)
     kept = [ring.descriptor, wire.fileno(), *(sink.fileno() for sink in duty.sinks)]
     # Above all the programs', which have to end with the agent; and whatever else it has open.
-    _close_all_but(kept)
+    forking.close_all_but(kept)
     identity = replace(duty.identity, source=f"sentinel {number}")
     sight = Sight(session, ring, duty.rules, duty.symbol)
     warm(
@@ -131,12 +113,3 @@ def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) 
     sentinel = Sentinel(number, sight, engine, board, outbox, wakes=[ring.descriptor], wire=wire, stream=stream)
     if sentinel.run() and stream:
         stream.close()
-
-
-def _close_all_but(kept: Collection[int]) -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue  # the one that lists them

@@ -16,9 +16,11 @@ from tracer.probe import Clock, Probe
 __all__ = ["describe", "recording_header"]
 
 
-def recording_header(session: Session, interval_ns: int, filters: Mapping[str, str]) -> dict[str, Any]:
-    """Return the header: who recorded what where, as plain values."""
-    fingerprint = read_fingerprint()
+def recording_header(
+    session: Session, interval_ns: int, filters: Mapping[str, str], restricted: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return the header: who recorded what where, as plain values. ``restricted`` as in ``read_fingerprint``."""
+    fingerprint = read_fingerprint(restricted=restricted)
     kernel = fingerprint.get("kernel")
     boot_id = kernel.get("boot_id", "") if isinstance(kernel, dict) else ""
     return {

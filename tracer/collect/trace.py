@@ -15,6 +15,7 @@ from tracer.collect.header import recording_header
 from tracer.errors import ProbeUnavailableError, UsageError
 from tracer.kernel import cpus, privilege
 from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.fingerprint import restricted_sysctls
 from tracer.kernel.job import Options
 from tracer.kernel.session import Session, attach
 from tracer.probe import Probe
@@ -85,9 +86,12 @@ class Trace:
             if attached:
                 self._session.settle()
                 attached(self._session)
+            self._session.delegate()
+            self._restricted = restricted_sysctls()
             # Before the collector: its sources have threads.
             deep = any(probe.tier == "deep" for probe in self._session.probes)
-            needed = (name for probe in self._session.probes for name in probe.capabilities)
+            needed = [name for probe in self._session.probes for name in probe.capabilities]
+            needed += self._session.capabilities()
             privilege.keep_only((*(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT), *needed, *request.keep))
             self._collector = Collector(self._session, self._names)
         except BaseException:
@@ -109,9 +113,13 @@ class Trace:
         """The probes that run."""
         return self._session.probes
 
+    def trouble(self) -> str:
+        """Return what there is to say of the process that keeps privileges for this one; "" when all is well."""
+        return self._session.trouble()
+
     def header(self) -> dict[str, Any]:
         """Return the recording header of this trace; reading the fingerprint takes up to 150 ms."""
-        return recording_header(self._session, self.request.interval_ns, self.request.filters)
+        return recording_header(self._session, self.request.interval_ns, self.request.filters, self._restricted)
 
     def intervals(self, stop: threading.Event, duration_ns: int | None = None) -> Iterator[list[Window]]:
         """Yield the windows of each interval as it ends, until ``stop`` is set or ``duration_ns`` is over.

@@ -67,6 +67,8 @@ def record(
                 for windows in trace.intervals(stop, duration):
                     writer.write(windows)
                     progress.interval(windows, duration)
+                if trouble := trace.trouble():
+                    progress.note(trouble)
         progress.end()
     if not quiet:
         from tracer.commands.summary import print_summary

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tracer.kernel.devices import interrupts, network_cards, pcie_links
 from tracer.kernel.hardware import clocksource, cpu, firmware, memory, mitigations
 from tracer.kernel.patience import Patience
 from tracer.kernel.textfiles import decoded, names, present, text
 
-__all__ = ["read_fingerprint"]
+__all__ = ["read_fingerprint", "restricted_sysctls"]
 
 _PATIENCE_SECONDS = 2.0
 _MAX_SYSCTLS = 256
@@ -29,7 +29,7 @@ _SYSCTLS = {
     ),
     "net/core": (
         "netdev_budget*", "dev_weight*", "busy_poll", "busy_read", "rmem_*", "wmem_*", "rps_*", "netdev_max_backlog",
-        "gro_normal_batch", "default_qdisc", "optmem_max", "bpf_jit_*", "flow_limit_*",
+        "gro_normal_batch", "default_qdisc", "optmem_max", "flow_limit_*",
     ),
     "net/ipv4": (
         "tcp_congestion_control", "tcp_rmem", "tcp_wmem", "tcp_mtu_probing", "neigh/default/gc_thresh3",
@@ -40,9 +40,19 @@ _SYSCTLS = {
     ),
 }  # fmt: skip
 
+#: Shown to CAP_SYS_ADMIN alone. Source: proc_dointvec_minmax_bpf_restricted in net/core/sysctl_net_core.c.
+_RESTRICTED = {"net/core": ("bpf_jit_*",)}
 
-def read_fingerprint(root: str = "") -> dict[str, object]:
+
+def restricted_sysctls(root: str = "") -> dict[str, object]:
+    """Return those sysctls that this process can't read any more once it has given up CAP_SYS_ADMIN."""
+    return _sysctls(root, _RESTRICTED)
+
+
+def read_fingerprint(root: str = "", restricted: Mapping[str, object] | None = None) -> dict[str, object]:
     """Return the fingerprint of this node. ``root`` goes before every path, to read another machine's tree.
+
+    ``restricted`` is what ``restricted_sysctls`` returned when this process was allowed to read them.
 
     A section that fails, or doesn't answer within two seconds because a device hangs, is named under ``unread``.
     """
@@ -52,7 +62,7 @@ def read_fingerprint(root: str = "") -> dict[str, object]:
         "clocksource": clocksource,
         "firmware": firmware,
         "mitigations": mitigations,
-        "sysctl": _sysctls,
+        "sysctl": lambda root: _sysctls(root, _SYSCTLS),
         "network": network_cards,
         "pcie": pcie_links,
         "interrupts": interrupts,
@@ -69,6 +79,9 @@ def read_fingerprint(root: str = "") -> dict[str, object]:
     if patience.ask():
         patience.close()
     found = done.copy()
+    sysctls = found.get("sysctl")
+    if isinstance(sysctls, dict):
+        found["sysctl"] = {**sysctls, **(restricted_sysctls(root) if restricted is None else restricted)}
     found["host"], found["kernel"] = _host(), _kernel(root)
     found["clocks"], found["time_zone"] = _clocks(), _time_zone(root)
     found["unread"] = [name for name in sections if name not in found]
@@ -114,9 +127,9 @@ def _time_zone(root: str) -> dict[str, object]:
     return present([("name", name), ("utc_offset_seconds", time.localtime().tm_gmtoff)])
 
 
-def _sysctls(root: str) -> dict[str, object]:
+def _sysctls(root: str, folders: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
     found: dict[str, object] = {}
-    for folder, wanted in _SYSCTLS.items():
+    for folder, wanted in folders.items():
         base = f"{root}/proc/sys/{folder}"
         there = names(base)
         for name in wanted:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tracer.kernel.kept import Kept
-from tracer.kernel.patience import Patience
 
-__all__ = ["Detector", "TaskStacks", "TaskStatus", "blocked_tasks", "task_status"]
+__all__ = ["STACK_BYTES", "Detector", "TaskStacks", "TaskStatus", "blocked_tasks", "kernel_stack", "task_status"]
 
-_STACK_LIMIT = 8192
-_STACKS, _PATIENCE_SECONDS = 8, 0.1
+#: At most so much is read of a file.
+STACK_BYTES = 8192
+_STACKS = 8
 _FRAME = re.compile(rb"^\[<[^>]*>\] ([^+\s]+)(?:\+\S*)?(?: (\[[^\]]+\]))?", re.M)
 _DETECTOR = b"khungtaskd"
 _SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\t(\d+)$", re.M)
@@ -44,17 +44,19 @@ def task_status(tid: int) -> TaskStatus | None:
         return None
 
 
-def _kernel_stack(tid: int) -> bytes:
-    """Return where a thread sleeps: functions from the innermost, ``;`` between them, their modules in brackets.
+def kernel_stack(tid: int) -> bytes:
+    """Return where a thread sleeps, as the kernel writes it; ``TaskStacks`` makes functions of it.
 
-    Only the innermost (wchan) where the kernel shows no stacks; b"" where it shows nothing. May block for as long as
-    the thread is in execve(): ask with patience. Needs CAP_SYS_ADMIN and CAP_SYS_PTRACE.
+    Only the innermost function (wchan) where the kernel shows no stacks; b"" where it shows nothing. May block for as
+    long as the thread is in execve(). Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
     """
-    frames = [name + (b" " + module if module else b"") for name, module in _FRAME.findall(_read(f"/proc/{tid}/stack"))]
-    if frames:
-        return b";".join(frames)
-    wchan = _read(f"/proc/{tid}/wchan")
-    return b"" if wchan == b"0" else wchan
+    return _read(f"/proc/{tid}/stack") or _read(f"/proc/{tid}/wchan")
+
+
+def _functions(stack: bytes) -> bytes:
+    """Return functions from the innermost, ``;`` between them, their modules in brackets."""
+    frames = [name + (b" " + module if module else b"") for name, module in _FRAME.findall(stack)]
+    return b";".join(frames) if frames else b"" if stack == b"0" else stack
 
 
 def blocked_tasks(seconds: float) -> Iterator[list[int]]:
@@ -72,32 +74,33 @@ def blocked_tasks(seconds: float) -> Iterator[list[int]]:
 
 
 class TaskStacks:
-    """Kernel stacks of threads, each taken once since a moment, a few per interval: each costs about 100 µs."""
+    """Kernel stacks of threads, each taken once since a moment, a few per interval: each costs about 100 µs.
 
-    def __init__(self) -> None:
+    ``take`` returns what ``kernel_stack`` does, or None when there is no answer; ``missing`` counts the interval's.
+    """
+
+    def __init__(self, take: Callable[[int], bytes | None]) -> None:
         self._known: dict[tuple[int, int], bytes] = {}
         self._left = 0
-        self._asked = 0
-        self._ask = Patience(lambda: _kernel_stack(self._asked), _PATIENCE_SECONDS)
+        self.missing = 0
+        self._take = take
 
     def begin(self, wanted: set[tuple[int, int]]) -> None:
         """Begin an interval: forget all but the ``wanted`` (thread, since when)."""
         self._known = {key: stack for key, stack in self._known.items() if key in wanted}
-        self._left = _STACKS
+        self._left, self.missing = _STACKS, 0
 
     def of(self, pid: int, since_ns: int) -> bytes:
         """Return the stack that a thread has had since then; b"" until there is time for it."""
         stack = self._known.get((pid, since_ns))
         if stack is None and self._left:
             self._left -= 1
-            self._asked = pid
-            stack = self._ask.ask()
-            if stack is not None:
-                self._known[pid, since_ns] = stack
+            taken = self._take(pid)
+            if taken is None:
+                self.missing += 1
+            else:
+                stack = self._known[pid, since_ns] = _functions(taken)
         return stack or b""
-
-    def close(self) -> None:
-        self._ask.close()
 
 
 class Detector:
@@ -144,7 +147,7 @@ def _threads() -> Iterator[int]:
                 continue  # ended meanwhile
 
 
-def _read(path: str, limit: int = _STACK_LIMIT) -> bytes:
+def _read(path: str, limit: int = STACK_BYTES) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

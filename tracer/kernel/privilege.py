@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only", "may_trace"]
+__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only", "may_trace", "needs"]
 
 #: Numbers from include/uapi/linux/capability.h.
 _CAPABILITIES = {
@@ -22,8 +22,8 @@ _CAPABILITIES = {
     "bpf": 39,
 }
 
-#: Enough for reading maps and files. sys_admin is what switching the kernel's accounting of BPF on asks for.
-KEPT = ("dac_override", "dac_read_search", "sys_admin", "perfmon", "bpf")
+#: Files. Maps are read through their descriptors; what else takes privileges is the helper's (``deeds``).
+KEPT = ("dac_override", "dac_read_search")
 #: Symbols: other processes' maps and files, kernel addresses.
 KEPT_FOR_STACKS = (*KEPT, "sys_ptrace", "syslog")
 
@@ -43,6 +43,19 @@ def may_trace() -> bool:
     return "sys_admin" in held or {"bpf", "perfmon"} <= held
 
 
+def needs(action: Callable[[], object]) -> bool:
+    """Return whether the kernel refuses ``action`` without privileges: it is tried without, and they come back."""
+    effective, permitted = _held()
+    _set(0, permitted)
+    try:
+        action()
+    except PermissionError:
+        return True
+    finally:
+        _set(effective, permitted)
+    return False
+
+
 def keep_only(names: Iterable[str]) -> None:
     """Give up every other capability, for this thread and those it starts, and for every program it may run.
 
@@ -55,7 +68,13 @@ def keep_only(names: Iterable[str]) -> None:
     for number in range(64):
         if not kept >> number & 1:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
-    words = [held & kept for held in _held()] + [0]
+    effective, permitted = _held()
+    _set(effective & kept, permitted & kept)
+
+
+def _set(effective: int, permitted: int) -> None:
+    """Set the capabilities of this thread; none is inheritable."""
+    words = (effective, permitted, 0)
     data = struct.pack("<6I", *(word & 0xFFFFFFFF for word in words), *(word >> 32 for word in words))
     _libc.capset(_header(), ctypes.create_string_buffer(data, 24))
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 
 import numpy as np
 
 from tracer import histogram
 from tracer.errors import NotAllowedError, ProbeUnavailableError
-from tracer.kernel import privilege, sources
+from tracer.kernel import cpus, privilege, sources
+from tracer.kernel.deeds import Deeds
+from tracer.kernel.helper import Helper
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.job import RING_PAGES, SENTINEL_RING_PAGES, MapShape, Options, event_kinds, job, map_shapes, ordered
 from tracer.kernel.loader import syscalls
@@ -38,6 +40,8 @@ class Session:
         self._loaded = loaded
         self._kinds = event_kinds(probes)
         self._late_clocks: dict[int, list[int]] = {}
+        self._deeds: Deeds | Helper = Deeds(*_clocked(self.probes, options, loaded.programs))
+        self._undelegated = ""
         self._arrays: dict[str, MappedArray] = {}
         for name, shape in self.shapes.items():
             self._arrays[name] = MappedArray(loaded.maps.pop(name), shape.dtype, shape.rows)
@@ -95,15 +99,47 @@ class Session:
         """
         for old in self._late_clocks.pop(cpu, []):
             os.close(old)
-        clocks = self._late_clocks[cpu] = []
         try:
-            for hz in {hook.hz for probe in self.probes for hook in probe.hooks if isinstance(hook, Clock)}:
-                # Without the program there was no CPU for it at the start.
-                program = self._loaded.programs.get(f"on_clock_{hz}hz", -1)
-                clocks.append(syscalls.attach_clock(program, cpu, hz))
+            self._late_clocks[cpu] = self._deeds.clocks(cpu)
         except OSError:
             return False
         return True
+
+    def accounting(self) -> int:
+        """Switch the kernel's accounting on for as long as the returned descriptor is open. Raises OSError."""
+        return self._deeds.accounting()
+
+    def stack(self, tid: int) -> bytes | None:
+        """Return what ``hungtasks.kernel_stack`` does; None when there is no answer now."""
+        try:
+            return self._deeds.stack(tid)
+        except OSError:
+            return None
+
+    def delegate(self) -> None:
+        """Have a process of its own do what takes privileges from now on, so that this one can do without.
+
+        Call it before this process starts a thread.
+        """
+        if not self._loaded.programs:
+            return
+        self.settle()
+        deeds = self._deeds
+        assert isinstance(deeds, Deeds), "once"
+        try:
+            self._deeds = Helper(deeds, self._unmap)
+        except OSError as error:
+            self._undelegated = f"no privileged helper: {error.strerror}"
+
+    def trouble(self) -> str:
+        """Return what there is to say of the process that does what takes privileges; "" when all is well."""
+        return self._undelegated or self._deeds.trouble()
+
+    def capabilities(self) -> tuple[str, ...]:
+        """Return what reading maps and programs takes here, beyond their descriptors."""
+        programs = [*self._loaded.programs.values()]
+        # Since c8644cd0efe7 ("bpf: refine kernel.unprivileged_bpf_disabled behaviour") (in v5.19): nothing.
+        return ("bpf",) if programs and privilege.needs(lambda: syscalls.program_costs(programs[0])) else ()
 
     @property
     def map_bytes(self) -> int:
@@ -115,7 +151,11 @@ class Session:
         for descriptor in (clock for clocks in self._late_clocks.values() for clock in clocks):
             os.close(descriptor)
         self._late_clocks = {}
+        self._deeds.close()
         self._loaded.close()
+        self._unmap()
+
+    def _unmap(self) -> None:
         for array in self._arrays.values():
             array.close()
         self._arrays = {}
@@ -130,6 +170,15 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _clocked(probes: Iterable[Probe], options: Options, programs: Mapping[str, int]) -> tuple[dict[int, int], set[int]]:
+    """Return the programs that run by the clock, by their frequency in Hz, and the CPUs that may have them."""
+    every = {hook.hz for probe in probes for hook in probe.hooks if isinstance(hook, Clock)}
+    # Without the program there was no CPU for it at the start.
+    clocks = {hz: programs.get(f"on_clock_{hz}hz", -1) for hz in sorted(every)}
+    chosen = set(range(options.cpu_count) if options.cpus is None else options.cpus)
+    return clocks, chosen - cpus.undisturbed()
 
 
 _IN_CONTAINERS = "in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
@@ -178,9 +227,9 @@ def _attach(probes: Sequence[Probe], options: Options, interpreter: str, deadlin
         table.rows.view("u1")[:] = np.frombuffer(histogram.kernel_table(), dtype="u1")
         table.close()
         if options.cpus is not None:
-            cpus = MappedArray(os.dup(maps["cpus"]), shapes["cpus"].dtype, options.cpu_count)
-            cpus.rows["untraced"] = [cpu not in options.cpus for cpu in range(options.cpu_count)]
-            cpus.close()
+            rows = MappedArray(os.dup(maps["cpus"]), shapes["cpus"].dtype, options.cpu_count)
+            rows.rows["untraced"] = [cpu not in options.cpus for cpu in range(options.cpu_count)]
+            rows.close()
 
     loaded = run_loader(job(probes, options), interpreter, fill, timeout=deadline - time.monotonic())
     if loaded.refused.keys() >= {probe.name for probe in probes}:

@@ -7,7 +7,8 @@ intervals; their sleep began earlier than told.
 Overhead: about 2 ns per context switch and 3 ns per wake-up, 15 ns more if the sleep is uninterruptible; per interval
 50 µs for each task that is listed.
 Caveat: only in the host's pid namespace: elsewhere nothing is listed (``foreign``).
-Caveat: stacks need CAP_SYS_ADMIN and CAP_SYS_PTRACE; without them the innermost function (wchan) or nothing.
+Caveat: stacks need CAP_SYS_ADMIN and CAP_SYS_PTRACE, which a helper keeps; without them the innermost function (wchan)
+or nothing. Where the helper does not answer, ``stackless`` counts it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ PROBE = Probe(
     requires=("cpustate",),
     aliases=("hungtask", "dstate"),
     reader="hung",
-    capabilities=("sys_ptrace",),
     settings={"HUNG_LISTED_NS": 10_000_000_000},
     hooks=(
         Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *"), everywhere=True),

@@ -8,6 +8,7 @@ of a CPU for 10,000 works a second, and most nodes have a tenth of that. So it m
 five times a second. 0.4 MB of kernel memory.
 Caveat: a delay includes the time a work waits for its turn in a queue that runs one or few at a time (max_active).
 Caveat: a pool is known once work has been queued to it; a long run that began before the trace isn't seen.
+Caveat: a worker's stack is asked of the helper that keeps privileges: ``stackless`` counts missing answers.
 Caveat: the pools of a CPU without our clock (isolated, nohz_full) are watched by the next CPU alone.
 """
 
@@ -48,7 +49,6 @@ PROBE = Probe(
     requires=("cpustate",),
     aliases=("wqlat",),
     reader="workqueue",
-    capabilities=("sys_ptrace",),
     settings={"WORKQUEUE_THRESHOLD_NS": 1_000_000_000, "WORKQUEUE_LISTED_NS": 10_000_000_000},
     hooks=(
         # The requested CPU, unsigned in older kernels (v5.10), the pool_workqueue, the work: so since v3.9.

@@ -61,21 +61,24 @@ class Reader:
         self._oldest_ns = 0
         self._timeout = Kept("/proc/sys/kernel/hung_task_timeout_secs")
         self._detector = Detector()
-        self._stacks = TaskStacks()
+        self._stacks = TaskStacks(session.stack)
         self._began_ns = 0
 
     def read(self, now_ns: int) -> Read:
-        """Return the tables; ``untold`` counts those beyond the limit, ``foreign`` says that pids have no names."""
+        """Return the tables; ``untold`` counts those beyond the limit, ``stackless`` stacks without an answer.
+
+        ``foreign`` says that pids have no names.
+        """
         self._began_ns = self._began_ns or now_ns
         sleeps = self._sleeps(now_ns) if self._able else []
         self._stacks.begin({(sleep.pid, sleep.since_ns) for sleep in sleeps[:_LOOKUPS]})
         rows = [row for row in (self._row(sleep, now_ns) for sleep in sleeps[:_LOOKUPS]) if row]
-        losses = {"untold": max(0, len(sleeps) - _LOOKUPS), "foreign": int(not self._able)}
+        untold = max(0, len(sleeps) - _LOOKUPS)
+        losses = {"untold": untold, "stackless": self._stacks.missing, "foreign": int(not self._able)}
         detector = np.array([self._detector.read(now_ns)], dtype=_DETECTOR)
         return {"blocked": (np.array(rows, dtype=_BLOCKED), losses), "detector": (detector, {})}
 
     def close(self) -> None:
-        self._stacks.close()
         self._words.close()
         self._timeout.close()
         self._detector.close()

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tracer.kernel.clock import Offset
-from tracer.kernel.loader import syscalls
 from tracer.kernel.session import Session
 from tracer.probe import Probe
 
@@ -107,9 +106,9 @@ class Reader:
         self._next_sample_ns = now_ns + _SAMPLE_EVERY_NS
         self._sampled_ns = 0
         try:
-            self._stats = syscalls.enable_stats()
+            self._stats = self._session.accounting()
         except OSError:
-            return  # before v5.8, or without the capability: no run times, and the output says so
+            return  # before v5.8, or not allowed, or no answer: no run times, and the output says so
         self._sampling_since_ns = now_ns
 
     def _stop(self, now_ns: int) -> int:

@@ -42,21 +42,20 @@ class Reader:
         self._softirqs = session.array("workqueue_softirqs")
         self._listed_ns = {**probe.settings, **session.options.constants}["WORKQUEUE_LISTED_NS"]
         self._able = in_host_pids()
-        self._stacks = TaskStacks()
+        self._stacks = TaskStacks(session.stack)
         self._over: set[tuple[int, int]] = set()
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
-        """Return the table ``open``; ``untold`` counts what is beyond the limits."""
+        """Return the table ``open``; ``untold`` counts those beyond the limits, ``stackless`` as in ``hung``."""
         pools = self._overdue_pools(now_ns)
         stuck = {pool[1] for pool in pools if pool[1] >= 0}
         works = self._overdue_works(now_ns, stuck)
         self._stacks.begin({(work[6], work[3]) for work in works[:_MOST_WORKS]})
         rows = [*pools[:_MOST_POOLS], *filter(None, map(self._checked, works[:_MOST_WORKS]))]
         untold = max(0, len(pools) - _MOST_POOLS) + max(0, len(works) - _MOST_WORKS)
-        return {"open": (np.array(rows, dtype=_ROW), {"untold": untold})}
+        return {"open": (np.array(rows, dtype=_ROW), {"untold": untold, "stackless": self._stacks.missing})}
 
     def close(self) -> None:
-        self._stacks.close()
         self._pools = self._workers = self._softirqs = np.zeros(0)
 
     def _overdue_pools(self, now_ns: int) -> list[_Row]:

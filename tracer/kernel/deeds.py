@@ -1,0 +1,60 @@
+"""The few things that take privileges once everything is attached. ``Helper`` has another process do them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Mapping
+
+from tracer.kernel.hungtasks import kernel_stack
+from tracer.kernel.loader import syscalls
+
+__all__ = ["CAPABILITIES", "Deeds"]
+
+#: Clocks: perfmon. The accounting and /proc/PID/stack: sys_admin; the latter, of whomever: the others.
+CAPABILITIES = ("perfmon", "sys_admin", "sys_ptrace", "dac_read_search")
+
+_MOST_PID = 1 << 22
+
+
+class Deeds:
+    """Does them in this process. All raise OSError, EINVAL for arguments that can't be meant.
+
+    ``clocks`` are programs by how often they run, per second; ``cpus`` those that may have one.
+    """
+
+    def __init__(self, clocks: Mapping[int, int], cpus: Collection[int]) -> None:
+        self.programs = tuple(clocks.values())
+        self.cpus = frozenset(cpus)
+        self._clocks = dict(clocks)
+
+    def clocks(self, cpu: int) -> list[int]:
+        """Attach every clock's program to ``cpu``; return the perf events, which are the caller's."""
+        if cpu not in self.cpus:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        events: list[int] = []
+        try:
+            for hz, program in self._clocks.items():
+                events.append(syscalls.attach_clock(program, cpu, hz))
+        except OSError:
+            for event in events:
+                os.close(event)
+            raise
+        return events
+
+    def accounting(self) -> int:
+        """Switch the kernel's accounting of BPF run time on, for as long as the returned descriptor is open."""
+        return syscalls.enable_stats()
+
+    def stack(self, tid: int) -> bytes:
+        """Return what /proc says of where a thread sleeps, see ``kernel_stack``. It may block."""
+        if not 0 < tid <= _MOST_PID:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return kernel_stack(tid)
+
+    def trouble(self) -> str:
+        """Return why they can't be done any more: never."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing is kept here."""
