@@ -372,7 +372,7 @@ def test_failures_are_reported_once_and_so_is_their_end():
     sink.error = None
     courier.close()
     assert [alert.sequence for alert in sink.got] == [0, 1, 2]
-    assert said[0] == "fake: it is down. (start it); alerts wait and are tried again"
+    assert said[0] == "fake: it is down (start it); alerts wait and are tried again"
     assert len(said) == 2 and said[1].startswith("fake: works again after ")
 
 

@@ -113,7 +113,7 @@ class Courier:
                 self._failing_since_ns = time.monotonic_ns()
                 hint = f" ({error.hint})" if error.hint else ""
                 then = "given up" if isinstance(error, Refused) else "alerts wait and are tried again"
-                self._report(f"{self.name}: {error.message}{hint}; {then}")
+                self._report(f"{self.name}: {error.message.rstrip('.')}{hint}; {then}")
             return error
         if self._failing_since_ns:
             lasted = units.duration(time.monotonic_ns() - self._failing_since_ns)
