@@ -51,6 +51,17 @@ def test_what_takes_privileges_is_found_out_and_none_is_lost(action, needed) -> 
     assert _held() == before
 
 
+def test_one_of_the_old_capabilities_is_enough_to_trace() -> None:
+    program = """
+from tracer.kernel import privilege
+for kept in (("sys_admin", "perfmon"), ("perfmon",)):
+    privilege.keep_only(kept)
+    print(sorted(privilege.held()), privilege.may_trace())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert done.stdout.splitlines() == ["['perfmon', 'sys_admin'] True", "['perfmon'] False"], done.stderr
+
+
 def _held() -> list[str]:
     lines = Path("/proc/thread-self/status").read_text().splitlines()
     return [line for line in lines if line.startswith(("CapPrm", "CapEff", "CapBnd"))]

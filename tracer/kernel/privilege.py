@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["KEPT", "KEPT_FOR_STACKS", "keep_only", "may_trace", "needs"]
+__all__ = ["KEPT", "KEPT_FOR_STACKS", "held", "keep_only", "may_trace", "needs"]
 
 #: Numbers from include/uapi/linux/capability.h.
 _CAPABILITIES = {
@@ -36,11 +36,16 @@ _VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def held() -> set[str]:
+    """Return the capabilities of this thread that matter here."""
+    effective = _held()[0]
+    return {name for name, number in _CAPABILITIES.items() if effective >> number & 1}
+
+
 def may_trace() -> bool:
     """Return whether this process has what loading and attaching BPF programs asks for."""
-    effective = _held()[0]
-    held = {name for name, number in _CAPABILITIES.items() if effective >> number & 1}
-    return "sys_admin" in held or {"bpf", "perfmon"} <= held
+    having = held()
+    return "sys_admin" in having or {"bpf", "perfmon"} <= having
 
 
 def needs(action: Callable[[], object]) -> bool:
