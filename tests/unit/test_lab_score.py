@@ -94,6 +94,14 @@ def test_where_nothing_happens_a_page_is_a_false_alarm():
     assert list(replace(calm, lines=(fault, *told, end)).misses()) == ["false alarms: soft-lockup"]
 
 
+def test_a_panic_that_was_said_and_did_not_come_is_a_miss():
+    fault, end = Line(0, "guest", "lab: fault 1000.0"), Line(40 * _SECOND, "guest", "lab: over")
+    flood = Run(SCENARIOS["printk-flood"], "6.1", (fault, _alert(9, left_s=23, frame="lab_nic_poll"), end), {})
+    assert list(flood.misses()) == ["said a panic that did not come"]
+    later = replace(flood, lines=(fault, _alert(30, left_s=23, frame="lab_nic_poll"), end))
+    assert list(later.misses()) == []
+
+
 def test_another_panic_is_not_the_one_that_was_meant():
     run = replace(_run(), scenario=SCENARIOS["bug-in-interrupt"])
     assert list(run.misses()) == ["panic: softlockup: hung tasks"]

@@ -178,6 +178,8 @@ class Run:
             yield from self._alert_misses()
         if self.panic and self.silent_s is None:
             yield "the dead-man rule said nothing"
+        if not self.panic and self.countdown_told and self.countdown_told.panic_ns < self._end_ns:
+            yield "said a panic that did not come"
         if not scenario.panic and not scenario.rules and self.pages:
             yield f"false alarms: {', '.join(self.pages)}"
         # A CPU that is stuck may be the one that the disk's file system waits for.

@@ -129,8 +129,8 @@ def hung_task(view: View, blocked: int = 1) -> Budget:
     """Return khungtaskd's budget, from when the task last ran; ``blocked``: how many tasks are due at the same time.
 
     One scan notes the task, a later one at least a timeout after it reports: with the interval equal to the timeout
-    that is between one timeout and two. Since 9544f9e6 ("hung_task: panic when there are more than N hung tasks at the same time")
-    (in v6.19) hung_task_panic may be N > 1. Source: check_hung_task() in kernel/hung_task.c.
+    that is between one timeout and two. Since 9544f9e6 ("hung_task: panic when there are more than N hung tasks at the
+    same time") (in v6.19) hung_task_panic may be N > 1. Source: check_hung_task() in kernel/hung_task.c.
     """
     name = "hung task detector"
     setting = _setting(view, "kernel.hung_task_panic", "kernel.hung_task_timeout_secs")
