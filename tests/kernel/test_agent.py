@@ -353,7 +353,7 @@ def test_bad_orders_fail_in_one_line(tmp_path):
 
 
 def test_a_damaged_state_is_one_line_and_ignored(tmp_path):
-    (tmp_path / "state").write_text("{nonsense")
+    (tmp_path / "state").write_text('{"version": 1, "fir')
     with Watching(tmp_path) as watching:
         watching.wait(lambda: "damaged" in watching.notes, 5)
         assert len(watching.notes.splitlines()) == 1
