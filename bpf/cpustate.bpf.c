@@ -78,6 +78,7 @@ helper void cpu_forget_softirq(struct cpu_row *row)
 handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 {
 	struct cpu_stay *stay = &row->stays[row->switches & (CPU_STAYS - 1)];
+	u32 pid = read_kernel(ctx[1], u32, TASK_STRUCT__PID);
 	u64 elapsed_ns, stolen_ns;
 
 	cpu_write(&row->writes);
@@ -85,7 +86,13 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 	cpu_forget_softirq(row);
 	stay->prio = read_kernel(ctx[1], s32, TASK_STRUCT__PRIO);
 	if (!row->switches)
-		row->first_pid = read_kernel(ctx[1], u32, TASK_STRUCT__PID);
+		row->first_pid = pid;
+	/*
+	 * A kernel may not show every switch (cpustate.check), and then another task leaves than came. Where one of
+	 * them is the idle task, how long each was there is not known: most of it is idle, and nobody is to blame.
+	 */
+	if (!pid)
+		stay->pid = 0;
 	if (stay->started_ns) {
 		elapsed_ns = now - stay->started_ns;
 		stolen_ns = row->softirq_ns + row->hardirq_ns - stay->softirq_ns - stay->hardirq_ns;

@@ -5,6 +5,7 @@ The other kernel probes build on this one's row per CPU (what runs, what is open
 
 Overhead: about 45 ns per context switch, 20 ns per softirq or interrupt, above an empty program.
 Caveat: a kernel may not show every event (``unseen``, in context switches; the other tracepoints have no second count).
+Where the idle task leaves and another one came, the switch between was not shown, and all of that stay counts as idle.
 Caveat: a CPU that was offline at either end of an interval has no row for it (``offline``, in CPUs and intervals).
 Caveat: a CPU that has not switched since the start shows nothing until its first switch.
 Caveat: what runs while the rows are read may be told in the next interval as what ran before (below 0.1 ms; the parts
