@@ -58,10 +58,12 @@ def foreshock(probes: str) -> Iterator[list[int]]:
 
 
 @contextlib.contextmanager
-def recording(probes: str = "auto", *, cpu: int | None = FIRST_CPU) -> Iterator[subprocess.Popen[bytes]]:
+def recording(
+    probes: str = "auto", *, cpu: int | None = FIRST_CPU, interval: str = "1s"
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``foreshock record`` meanwhile, as a user would; yields it when it has attached."""
     file = folder() / "bench.fsk"
-    call = [sys.executable, "-m", "tracer", "record", "--quiet", "--overwrite", "--interval", "1s"]
+    call = [sys.executable, "-m", "tracer", "record", "--quiet", "--overwrite", "--interval", interval]
     call += ["--probes", probes, "-o", str(file)]
     if cpu is not None:
         call = ["taskset", "-c", str(cpu), *call]
