@@ -98,7 +98,10 @@ def test_a_slow_kernel_leak_is_a_warning():
 def test_processes_that_fill_memory_page_when_little_is_left():
     (found,) = exhaustion(falling(40 * GIB, 0.2 * GIB, 70), "anon", grower(b"cgroup", b"/job/7", 0.2 * GIB))
     assert found.severity is Severity.WARNING and "cgroup /job/7" in found.summary
+    # A job that fills all but a tenth of the memory, and stops there.
     (found,) = exhaustion(falling(20 * GIB, 0.2 * GIB, 70))
+    assert found.severity is Severity.WARNING
+    (found,) = exhaustion(falling(16 * GIB, 0.2 * GIB, 70))
     assert found.severity is Severity.PAGE
     (found,) = exhaustion(falling(40 * GIB, 0.2 * GIB, 70), vm__panic_on_oom=1)
     assert found.severity is Severity.PAGE

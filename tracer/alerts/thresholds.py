@@ -102,9 +102,10 @@ KERNEL_SHARE: Final = 0.5
 # Less is not called the cause of anything.
 NAMED_SHARE: Final = 0.25
 # Otherwise a page needs little left as well, for start-ups fill memory steadily, too: of drivers' pages (pinned by
-# device drivers), and of processes' memory. With vm.panic_on_oom the node dies of those: sooner then.
+# device drivers), and of processes' memory, of which jobs leave a tenth and less on purpose. With vm.panic_on_oom the
+# node dies of those: sooner then.
 EXHAUSTION_DRIVER_LEFT: Final = 0.50
-EXHAUSTION_USER_LEFT: Final = 0.15
+EXHAUSTION_USER_LEFT: Final = 0.05
 EXHAUSTION_PANIC_LEFT: Final = 0.50
 
 # Over this span: allocations a second that had to reclaim first, and the share of time in which some or all tasks
