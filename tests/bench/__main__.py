@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
 import textwrap
 from collections.abc import Callable
@@ -38,6 +39,8 @@ def main() -> int:
     if os.geteuid() != 0:
         say("bench: not root")
         return 2
+    # What is measured must not outlive the benchmark.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     facts = [
         *describe(),
         ("command", "make bench" if not sys.argv[1:] else f"make bench BENCH={shlex.quote(' '.join(sys.argv[1:]))}"),

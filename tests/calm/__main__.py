@@ -32,6 +32,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20, help="how long in all (default: 20)")
     parser.add_argument("--write", action="store_true", help="write docs/false-alarms.md")
     options = parser.parse_args()
+    # The agent, and the loads, must not outlive this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.loads or list(LOADS)
     seconds = max(1.0, options.minutes * 60 / len(names) - _REST_SECONDS)
     with tempfile.TemporaryDirectory(prefix="foreshock-calm-") as folder:

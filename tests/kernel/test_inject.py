@@ -134,21 +134,15 @@ def test_memory_grows_as_told():
     assert taken == pytest.approx(50 << 20, rel=0.15) and peak > taken
 
 
-def test_the_kernel_logs_errors_of_a_device_that_is_gone_afterwards():
-    done = inject("kernel-log", "--for", "2s", "--yes")
+@pytest.mark.parametrize(
+    ("fault", "line"), [("kernel-log", "I/O error, dev {},"), ("fs-error", "EXT4-fs error (device {})")]
+)
+def test_the_kernel_logs_errors_of_what_is_gone_afterwards(fault, line):
+    done = inject(fault, "--for", "2s", "--yes")
     assert done.returncode == 0, done.stderr
     device = done.stdout.partition("done: device ")[2].split(",")[0]
     log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
-    assert f"I/O error, dev {device}," in log
-    assert _gone(lambda: _backing(Path("/sys/block", device)))
-
-
-def test_the_kernel_reports_errors_of_a_file_system_that_is_gone_afterwards():
-    done = inject("fs-error", "--for", "2s", "--yes")
-    assert done.returncode == 0, done.stderr
-    device = done.stdout.partition("done: device ")[2].split(",")[0]
-    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
-    assert f"EXT4-fs error (device {device})" in log
+    assert line.format(device) in log
     assert _gone(lambda: _backing(Path("/sys/block", device)))
     assert not [*Path("/tmp").glob("foreshock-brokenfs-*")]
 

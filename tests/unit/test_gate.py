@@ -96,19 +96,17 @@ CHANGES = {
 TABLES = sorted({(one.probe, one.table) for windows in intervals() for one in windows})
 
 
+def columns(table: tuple[str, str]) -> list[str]:
+    found = [one for windows in intervals() for one in windows if (one.probe, one.table) == table]
+    return sorted({column for one in found for column in one.rows.dtype.names})
+
+
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("table", TABLES, ids=".".join)
 def test_any_column_may_be_anything(table, how):
-    names = {
-        column
-        for windows in intervals()
-        for one in windows
-        if (one.probe, one.table) == table
-        for column in one.rows.dtype.names
-    }
     source = Source.from_header(HEADER)
     # Most of the many counters of a device are read alike.
-    for column in sorted(names)[:12]:
+    for column in columns(table)[:12]:
         state = TopState(source)
         state.show(list(changed(table, column, CHANGES[how])))
         text.render(state.recent, state.verdict, source)

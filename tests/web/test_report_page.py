@@ -185,11 +185,17 @@ def test_axe_finds_nothing(opened, report, theme, width):
 
 
 def test_dark_and_light_are_the_readers_choice(opened, report):
-    page = opened(report, theme="dark")
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(background) == "rgb(20, 23, 26)"
+    page = opened(report, theme="light")
+    background, light, dark = "getComputedStyle(document.body).backgroundColor", "rgb(255, 255, 255)", "rgb(20, 23, 26)"
+    assert page.evaluate(background) == light
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(background) == dark
     page.click("#theme")
-    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    assert page.evaluate(background) == light
+    # What was chosen stays, whatever the evening brings.
+    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(background) == light
 
 
 def test_a_recording_without_stacks_or_anything_is_still_a_page(opened, tmp_path):

@@ -3,8 +3,7 @@
 import { interpolateInferno, interpolateYlGnBu } from "d3-scale-chromatic";
 
 export function isDark(): boolean {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  return document.documentElement.dataset.theme === "dark";
 }
 
 export function color(variable: string): string {
@@ -32,13 +31,20 @@ export function onTheme(listener: () => void): void {
 }
 
 export function setTheme(theme: "dark" | "light"): void {
-  document.documentElement.dataset.theme = theme;
   try {
     localStorage.setItem("foreshock-theme", theme);
   } catch {
     // A page from file:// may have no storage.
   }
+  document.documentElement.dataset.chosen = theme;
+  show(theme);
+}
+
+function show(theme: "dark" | "light"): void {
+  document.documentElement.dataset.theme = theme;
   for (const listener of listeners) listener();
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => listeners.forEach((listener) => listener()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (now) => {
+  if (!document.documentElement.dataset.chosen) show(now.matches ? "dark" : "light");
+});

@@ -1,1 +1,1 @@
-"use strict";(()=>{try{let e=localStorage.getItem("foreshock-theme");(e==="dark"||e==="light")&&(document.documentElement.dataset.theme=e)}catch{}})();
+"use strict";(()=>{var{dataset:t}=document.documentElement;t.theme=matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light";try{let e=localStorage.getItem("foreshock-theme");(e==="dark"||e==="light")&&(t.theme=t.chosen=e)}catch{}})();
