@@ -17,7 +17,7 @@ export function distribution(view: View): void {
     {
       width: target.clientWidth,
       height: 200,
-      padding: [8, 8, 0, 0],
+      padding: [8, 28, 0, 0], // half of the last label
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
       series: [{}, line("accent", "values", "y", { paths: uPlot.paths.bars!({ size: [1], gap: 0 }), fill: () => color("accent"), fillTo: 0.5, width: 0 })],
@@ -75,7 +75,8 @@ function entries(view: View, series: Series): HTMLElement {
   const rows = found.map((one) => [
     ...keys.map((key) => name(String(one.keys[key]))),
     count(one.count),
-    ...[one.p50_s, one.p99_s, one.max_s].map(ns),
+    ...[one.p50_s, one.p99_s].map(ns),
+    `≤ ${ns(one.max_s)}`,
   ]);
   return table("The worst, over the whole recording", [...keys, "count", "p50", "p99", "max"], rows, [0, 1, 2, 3].map((place) => place + keys.length));
 }
