@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from unit.deep_samples import DEEP_HEADER, EVIL, FRAME, HZ, SAMPLE, STACK, deep_windows
 from unit.report_data import Data
 from unit.synthetic import SECOND, START, Node, hog_interval
@@ -186,16 +186,17 @@ def test_axe_finds_nothing(opened, report, theme, width):
 
 def test_dark_and_light_are_the_readers_choice(opened, report):
     page = opened(report, theme="light")
-    background, light, dark = "getComputedStyle(document.body).backgroundColor", "rgb(255, 255, 255)", "rgb(20, 23, 26)"
-    assert page.evaluate(background) == light
+    body, light, dark = expect(page.locator("body")), "rgb(255, 255, 255)", "rgb(20, 23, 26)"
+    body.to_have_css("background-color", light)
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(background) == dark
+    body.to_have_css("background-color", dark)
     page.click("#theme")
-    assert page.evaluate(background) == light
-    # What was chosen stays, whatever the evening brings.
-    page.emulate_media(color_scheme="light")
-    page.emulate_media(color_scheme="dark")
-    assert page.evaluate(background) == light
+    body.to_have_css("background-color", light)
+    # What was chosen stays, whatever the evening brings; two frames later the page knows of it.
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    body.to_have_css("background-color", light)
 
 
 def test_a_recording_without_stacks_or_anything_is_still_a_page(opened, tmp_path):
