@@ -107,6 +107,24 @@ def test_misuse_names_the_nearest_verb(verb, capsys):
     assert error.endswith("hint: foreshock shake --help\n")
 
 
+def test_an_interpreter_that_may_not_be_executed_is_no_bug(tmp_path):
+    def without(*arguments: str) -> subprocess.CompletedProcess[str]:
+        # What workloads would be started with: as where this user, or this service, may not execute it.
+        start = "import sys; from tracer.commands import main; sys.executable = sys.argv.pop(1); main()"
+        command = [sys.executable, "-c", start, str(refused), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+
+    refused = tmp_path / "python"
+    refused.touch(0o644)
+    checked = without("selftest")
+    assert checked.returncode == UnavailableError.exit_code, checked.stderr
+    assert "again, for workloads: permission denied." in checked.stdout and "FAIL" not in checked.stdout
+    shown = without("demo", "--for", "5s")
+    assert shown.returncode == 0 and "VERDICT" in shown.stdout and "can't trace here" in shown.stderr
+    made = without("inject", "fifo-hog", "--yes")
+    assert made.returncode == UnavailableError.exit_code and "hint: " in made.stderr
+
+
 def test_no_name_leads_out_of_the_folder():
     assert run("../errors") == 2
     assert run("_failures") == 2
@@ -114,8 +132,9 @@ def test_no_name_leads_out_of_the_folder():
 
 def test_the_exit_code_tells_what_standard_error_could_not():
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "tracer", "top", "--once", "/nonexistent.fsk"]
-        assert subprocess.run(command, stderr=full, check=False).returncode == 4
+        for verb in (("top", "--once"), ("summary",)):
+            command = [sys.executable, "-m", "tracer", *verb, "/nonexistent.fsk"]
+            assert subprocess.run(command, stderr=full, check=False).returncode == 4
 
 
 def test_top_of_a_damaged_recording_shows_what_is_good_and_exits_as_summary_does(tmp_path):

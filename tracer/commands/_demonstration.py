@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import click
 import numpy as np
 
 from tracer import histogram
 from tracer.collect.trace import Request, Trace
 from tracer.commands._progress import Progress
 from tracer.commands._stopping import stopping
+from tracer.commands._streams import aside
 from tracer.errors import UnavailableError
 from tracer.escape import printable
 from tracer.recording import RecordingWriter
@@ -121,7 +121,7 @@ def _elapsed(trace: Trace) -> float:
 
 def _tell(progress: Progress, text: str) -> None:
     progress.end()
-    click.echo(text, err=True)
+    aside(text)
 
 
 def _live(windows: Sequence[Window], trace: Trace, seconds: float) -> str:

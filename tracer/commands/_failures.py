@@ -8,14 +8,15 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NoReturn
 
 import click
 
+from tracer.commands._streams import aside
 from tracer.errors import ForeshockError, NotAllowedError, OutputError, UsageError
 
-__all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "failures", "keeping", "own_command"]
+__all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "complain", "failures", "keeping", "own_command"]
 
 BUG = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
@@ -62,33 +63,33 @@ def _fail(error: BaseException) -> NoReturn:
 def _report(error: BaseException) -> int:
     match error:
         case NotAllowedError():
-            _say("error", error.message, f"sudo {own_command()}; {error.hint}")
+            complain("error", error.message, f"sudo {own_command()}; {error.hint}")
             return error.exit_code
         case ForeshockError():
-            _say("error", error.message, error.hint)
+            complain("error", error.message, error.hint)
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
             click.echo(error.format_message())
             return UsageError.exit_code
         case click.UsageError():
             command = error.ctx.command_path if error.ctx else "foreshock"
-            _say("error", _one_line(error.format_message()), f"{command} --help")
+            complain("error", _one_line(error.format_message()), f"{command} --help")
             return UsageError.exit_code
         case click.ClickException():
-            _say("error", _one_line(error.format_message()))
+            complain("error", _one_line(error.format_message()))
             return error.exit_code
         case KeyboardInterrupt() | click.Abort():
-            _say("interrupted")
+            complain("interrupted")
             return INTERRUPTED
         case BrokenPipeError():
             _drop_output()
             return BROKEN_PIPE
         case OSError() if why := _output_failure(error):
             _drop_output()
-            _say("error", f"can't write the output: {why}")
+            complain("error", f"can't write the output: {why}")
             return OutputError.exit_code
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    _say("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
+    complain("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
     return BUG
 
 
@@ -99,14 +100,14 @@ def _output_failure(error: OSError) -> str:
     return "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
 
 
-def _say(kind: str, message: str = "", hint: str = "") -> None:
+def complain(kind: str, message: str = "", hint: str = "") -> None:
+    """Print what happened and what to do about it, one line each. ``kind`` is error, bug or the like."""
     # Imported here: a run that doesn't fail needs nothing of the reports.
     from tracer.escape import printable
 
-    with suppress(OSError):  # the exit code says it still
-        click.echo(": ".join(filter(None, ("foreshock", kind, printable(message)))), err=True)
-        if hint:
-            click.echo(f"hint: {printable(hint)}", err=True)
+    aside(": ".join(filter(None, ("foreshock", kind, printable(message)))))
+    if hint:
+        aside(f"hint: {printable(hint)}")
 
 
 def own_command() -> str:

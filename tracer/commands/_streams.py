@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 import click
 
-__all__ = ["hold_streams", "tell"]
+__all__ = ["aside", "hold_streams", "tell"]
 
 
 def hold_streams() -> None:
@@ -29,6 +30,12 @@ def hold_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a terminal's encoding lacks is no reason to fail; in JSON this is an escape, too.
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def aside(text: str) -> None:
+    """Print a message on standard error. It may be lost: the result and the exit code don't depend on it."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def tell(text: str) -> None:

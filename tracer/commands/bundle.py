@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracer.commands._options import refuse
+from tracer.commands._streams import aside
 from tracer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def bundle(
     click.echo(f"bundle: {output}")
     click.echo(f"sha256 of its manifest: {digest}")
     if left_out:
-        click.echo(f"left out, since nobody knows what is in them: {left_out} damaged records", err=True)
+        aside(f"left out, since nobody knows what is in them: {left_out} damaged records")
 
 
 def _verify(path: str) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracer.commands._failures import keeping
+from tracer.commands._failures import complain, keeping
 from tracer.commands._options import DURATION, refuse
+from tracer.commands._streams import aside
 from tracer.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -122,10 +123,7 @@ def _writable(path: str, template: str) -> str:
 def _say_unavailable(error: UnavailableError) -> None:
     import os
 
-    from tracer.escape import printable
-
-    reason = error.message.rstrip(".") if os.geteuid() == 0 else "this needs root"
-    click.echo(f"foreshock: can't trace here: {printable(reason)}.", err=True)
-    if error.hint and os.geteuid() == 0:
-        click.echo(f"hint: {printable(error.hint)}", err=True)
-    click.echo("What follows is a recording of this demo that comes with foreshock.\n", err=True)
+    root = os.geteuid() == 0
+    reason = error.message.rstrip(".") if root else "this needs root"
+    complain("can't trace here", f"{reason}.", error.hint if root else "")
+    aside("What follows is a recording of this demo that comes with foreshock.\n")

@@ -14,6 +14,7 @@ import click
 
 from tracer.commands._range import RANGE, TimeRange
 from tracer.commands._selecting import Intervals, checked_series, cpu_set, near
+from tracer.commands._streams import aside
 from tracer.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
@@ -186,4 +187,4 @@ def _is_table(names: frozenset[str]) -> bool:
 def _say(text: str) -> None:
     from tracer.escape import printable
 
-    click.echo(f"foreshock: {printable(text)}", err=True)
+    aside(f"foreshock: {printable(text)}")

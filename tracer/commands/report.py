@@ -9,7 +9,9 @@ import os
 
 import click
 
+from tracer.commands._failures import complain
 from tracer.commands._options import SIZE
+from tracer.commands._streams import aside
 from tracer.errors import RecordingError, UsageError
 
 GROUP = "Investigate"
@@ -56,9 +58,7 @@ def report(ctx: click.Context, file: str, path: str | None, overwrite: bool, mos
     if path != "-":
         from tracer.recording.paths import shown
 
-        click.echo(f"report: {shown(path)}", err=True)
+        aside(f"report: {shown(path)}")
     if found.warning:
-        from tracer.escape import printable
-
-        click.echo(f"foreshock: warning: {printable(found.warning)}", err=True)
+        complain("warning", found.warning)
     ctx.exit(RecordingError.exit_code if found.damaged else 0)

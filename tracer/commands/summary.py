@@ -39,7 +39,7 @@ def summary(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
 
 def print_summary(path: str, *, as_json: bool = False, width: int = 80) -> int:
     """Print what the recording at ``path`` says, or why it can't be read. Return the exit code."""
-    from tracer.escape import printable
+    from tracer.commands._failures import complain
     from tracer.reports.json import dumps
 
     try:
@@ -47,9 +47,7 @@ def print_summary(path: str, *, as_json: bool = False, width: int = 80) -> int:
     except ForeshockError as error:
         if as_json:
             click.echo(dumps({"file": path, "error": error.message, "hint": error.hint}))
-        click.echo(f"foreshock: error: {printable(error.message)}", err=True)
-        if error.hint:
-            click.echo(f"hint: {printable(error.hint)}", err=True)
+        complain("error", error.message, error.hint)
         return error.exit_code
     click.echo(output)
     return RecordingError.exit_code if damaged else 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tracer.errors import ForeshockError
+from tracer.errors import ForeshockError, UnavailableError
 
 __all__ = ["Workload", "WorkloadError"]
 
@@ -57,15 +57,7 @@ class Workload:
         return self._result
 
     def __enter__(self) -> Workload:
-        self._process = subprocess.Popen(
-            self._command(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            # Ctrl-C goes to the whole foreground group: this process says when its workloads end.
-            start_new_session=True,
-        )
+        self._process = self._started()
         try:
             self._hear()
         except BaseException:
@@ -77,6 +69,25 @@ class Workload:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        command = self._command()
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                # Ctrl-C goes to the whole foreground group: this process says when its workloads end.
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UnavailableError(
+                f"can't run {command[0]} again, for workloads: {reason}.",
+                hint="use an interpreter that this user may execute",
+            ) from None
 
     def _command(self) -> list[str]:
         folder = str(Path(__file__).parent.parent.parent)
