@@ -7,9 +7,11 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import tarfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from tracer.errors import RecordingError
 from tracer.recording import FrameEncoder, Kind
 from tracer.window import Window
 
+TASK = Subject("task", "stall[7]")
 MEMBERS = ["SHA256SUMS", "blackbox.fbx", "fingerprint.json", "postmortem.json", "postmortem.txt", "settings.json"]
 SECRETS = (
     "trainer",
@@ -179,6 +182,34 @@ def test_a_redacted_bundle_names_nobody_and_still_tells_everything_else(tmp_path
     name = windows[0][0].rows["comm"][0].decode()
     assert name.startswith("h-") and f"task {name}[812]" in told and f"{name}[812] of h-" in told
     assert (windows[0][0].rows["cpu"] == before[0][0].rows["cpu"]).all()
+
+
+def test_tasks_called_like_our_own_words_leave_those_alone(tmp_path: Path):
+    summary = "CPU 1 has made no progress for 1 s: kernel code; there ran stall[7]"
+    one = alert(2, summary=summary, culprit=Culprit("stall[7]", "kernel code", ("spin",), "made"), subject=TASK)
+    words = {*re.findall(r"[A-Za-z-]+", f"{one.title} {one.next} {one.rule} {summary}"), "firing", "softirq", "run"}
+    names = sorted(word for word in words if 1 < len(word) < 16)
+    rows = np.zeros(len(names), [("comm", "S16"), ("kind", "S8"), ("text", "S96")])
+    rows["comm"] = [name.encode() for name in names]
+    rows["kind"], rows["text"] = b"stall", b"Kernel panic - not syncing: stall, Comm: stall"
+    path = tmp_path / "box"
+    with box(path, Geometry.of_size(1 << 20)) as feed:
+        feed.append(FrameEncoder().windows([Window("lab", "one", 0, SECOND, rows)]), Kind.WINDOWS, SECOND, UNIX_NS)
+        feed.alert(one)
+    _run(path, "-o", tmp_path / "b.tar.gz", "--redact")
+    (tmp_path / "redacted").write_bytes(_members(tmp_path / "b.tar.gz")["blackbox.fbx"])
+    with Box(tmp_path / "redacted") as found, Box(path) as original:
+        (told,) = found.alerts()
+        ((window,),) = found.intervals(1 << 62)
+        assert found.header["probes"] == original.header["probes"]
+    assert all(name.startswith(b"h-") for name in window.rows["comm"].tolist())
+    stall = window.rows["comm"][names.index("stall")].decode()
+    hidden = one.condition.culprit and replace(one.condition.culprit, task=f"{stall}[7]")
+    condition = replace(one.condition, summary=summary.replace("stall[7]", f"{stall}[7]"), culprit=hidden)
+    expected = replace(condition, subject=Subject("task", f"{stall}[7]"))
+    assert told == replace(one, node=told.node, condition=expected) and told.node.startswith("h-")
+    assert set(window.rows["kind"].tolist()) == {b"stall"}
+    assert set(window.rows["text"].tolist()) == {f"Kernel panic - not syncing: stall, Comm: {stall}".encode()}
 
 
 def test_hashes_are_stable_with_a_key_and_strange_without(tmp_path: Path):

@@ -12,6 +12,7 @@ from tracer.blackbox.log import File, Log, Position
 from tracer.blackbox.redact import Redactor, has_names, has_texts
 from tracer.blackbox.scan import Found
 from tracer.blackbox.tally import frame_of
+from tracer.blackbox.unnamed import unnamed_alert, unnamed_header
 from tracer.errors import RecordingError
 from tracer.recording import FrameDecoder, FrameEncoder, Kind
 from tracer.recording.frames import pack_frame
@@ -36,7 +37,7 @@ def redact_box(box: Box, target: str, redactor: Redactor) -> int:
     for windows in box.intervals(_ALL_NS, has_names):
         redactor.learn_windows(windows)
     for alert in box.alerts():
-        redactor.alert(alert)
+        redactor.learn_alert(alert)
     # Hashes may take more room than names.
     geometry = Geometry.of_size(min(MOST_SIZE, box.size_bytes + box.size_bytes // 4))
     left_out = 0
@@ -67,12 +68,12 @@ def _redacted(found: Found, redactor: Redactor) -> bytes | None:
         if frame.kind == Kind.WINDOWS:
             return FrameDecoder().changed(frame, has_texts, redactor.window)
         if frame.kind == Kind.HEADER:
-            return FrameEncoder().header(redactor.tree(FrameDecoder().header(frame)))
+            return FrameEncoder().header(unnamed_header(FrameDecoder().header(frame), redactor))
         if frame.kind == Kind.ALERT:
-            record = alert_record(alert_from(unpack_payload(frame.payload)[0]))
-            return pack_frame(Kind.ALERT, redactor.tree(record))
+            alert = unnamed_alert(alert_from(unpack_payload(frame.payload)[0]), redactor)
+            return pack_frame(Kind.ALERT, alert_record(alert))
         if frame.kind == Kind.END:
-            return pack_frame(Kind.END, redactor.tree(unpack_payload(frame.payload)[0]))
+            return pack_frame(Kind.END, unpack_payload(frame.payload)[0])
     except (RecordingError, ValueError):
         return None
     return None

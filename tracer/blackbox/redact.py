@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracer.alerts.alert import Alert
+from tracer.alerts.vocabulary import own_words
 from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 from tracer.window import Window
 
@@ -40,6 +41,8 @@ _CGROUP = re.compile(r"(?<=cgroup )/[^\s,;()]+|(?<=memcg=)/[^\s,]+")
 _KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S+(?= invoked oom-killer)")
 
 _NAME_LIKE = ("comm", "cgroup", "task")
+#: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
+_OWN_COLUMNS, _OWN_PROBES = frozenset({"kind", "state", "counted", "context", "program"}), frozenset({"detectors"})
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -60,7 +63,10 @@ def _says_kinds(dtype: np.dtype) -> bool:
 
 
 class Redactor:
-    """Hashes with ``key``. ``learn`` what a box holds first: texts are searched for the names known by then."""
+    """Hashes with ``key``. ``learn`` what a box holds first: texts are searched for the names known by then.
+
+    A task may be called like a word of our sentences (``panic``): in a text it is a name where a pid follows.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -73,6 +79,11 @@ class Redactor:
     def name(self, name: str) -> str:
         """Return a name's hash, 12 characters; names of the kernel's own threads, and "", as they are."""
         return self._hash(name)
+
+    def task(self, task: str) -> str:
+        """Return ``comm[pid]`` with its name hashed."""
+        name, bracket, pid = task.rpartition("[")
+        return f"{self.name(name)}{bracket}{pid}" if bracket else self.name(task)
 
     def learn(self, names: Iterable[str]) -> None:
         """Remember names that have to go wherever they are part of a text."""
@@ -101,14 +112,14 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return a text without the names learnt, what looks like a task's name, and addresses."""
         if self._known is None:
-            # The longest first: one name may begin with another.
-            names = "|".join(re.escape(name) for name in sorted(self._names, key=len, reverse=True))
-            self._known = re.compile(rf"(?<![\w./-])(?:{names})(?![\w/-])" if names else r"(?!)")
+            alike = self._names & own_words()
+            names = rf"(?:{_any_of(self._names - alike)})(?![\w/-])"
+            self._known = re.compile(rf"(?<![\w./-])(?:{names}|(?:{_any_of(alike)})(?=[\[:]\d))")
             self._redact.cache_clear()
         return self._redact(text)
 
     def tree(self, value: Any, key: str = "") -> Any:
-        """Return a header or an alert's record with all its texts redacted; its keys stay."""
+        """Return a map or a list with all its texts redacted; its keys stay."""
         if isinstance(value, Mapping):
             return {name: self.tree(item, str(name)) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -119,8 +130,12 @@ class Redactor:
 
     def window(self, window: Window) -> Window:
         """Return a window with the columns of names hashed, and other texts redacted."""
+        if window.probe in _OWN_PROBES:
+            return window
         rows = window.rows.copy()
         for column in _columns(rows):
+            if column.own:
+                continue
             change = self.name if column.name_like else self.text
             values = column.values.reshape(-1).tolist()
             changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in values]
@@ -128,7 +143,7 @@ class Redactor:
             column.values[...] = np.array(changed, column.values.dtype).reshape(column.values.shape)
         return replace(window, rows=rows)
 
-    def alert(self, alert: Alert) -> None:
+    def learn_alert(self, alert: Alert) -> None:
         """Remember the names that an alert carries in fields of their own."""
         subject, culprit = alert.condition.subject, alert.condition.culprit
         self.learn([alert.node])
@@ -154,11 +169,15 @@ class Redactor:
 
 
 class _Column:
-    """A column of bytes in some rows, a view. ``name_like``: it holds the name of a task or a cgroup."""
+    """A column of bytes in some rows, a view.
+
+    ``name_like``: it holds the name of a task or a cgroup; ``own``: nobody's name.
+    """
 
     def __init__(self, name: str, values: np.ndarray) -> None:
         self.values = values
         self.name_like = name.endswith(_NAME_LIKE)
+        self.own = name in _OWN_COLUMNS
 
 
 def _cgroups(rows: np.ndarray) -> list[bytes]:
@@ -174,6 +193,11 @@ def _columns(rows: np.ndarray) -> list[_Column]:
         elif part.dtype.kind == "S" and part.size:
             found.append(_Column(name, part))
     return found
+
+
+def _any_of(names: Iterable[str]) -> str:
+    """Return an expression for any of ``names``, the longest first: one may begin with another."""
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
 
 
 def _text(value: bytes) -> str:
