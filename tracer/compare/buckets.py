@@ -41,7 +41,8 @@ class Compact:
 class Buckets:
     """``histograms`` have shape ``(MOST_BUCKETS, SLOTS)``, ``numbers`` (above, below) ``(MOST_BUCKETS, 2)``.
 
-    ``first`` is the number of the first bucket since 1970. ``most`` series are kept; ``unkept`` counts rows of others.
+    ``seen_ns`` is how much time each bucket holds, shape ``(MOST_BUCKETS,)``. ``first`` is the number of the first
+    bucket since 1970. ``most`` series are kept; ``unkept`` counts rows of others.
     """
 
     length_ns: int = _SECOND
@@ -51,6 +52,7 @@ class Buckets:
     unkept: int = 0
     histograms: dict[Series, np.ndarray] = field(default_factory=dict)
     numbers: dict[Series, np.ndarray] = field(default_factory=dict)
+    seen_ns: np.ndarray = field(default_factory=lambda: np.zeros(MOST_BUCKETS, np.int64))
 
     def place(self, unix_ns: int) -> int:
         """Return the bucket of a moment, -1 for one before the first: a clock that was set back."""
@@ -60,6 +62,10 @@ class Buckets:
             self._fold()
         self.used = max(self.used, place + 1)
         return place
+
+    def add_time(self, bucket: int, ns: int) -> None:
+        """Add the length of an interval."""
+        self.seen_ns[bucket] += ns
 
     def add_slots(self, series: Series, bucket: int, slots: np.ndarray) -> None:
         """Add a histogram, shape ``(SLOTS,)``."""
@@ -83,6 +89,7 @@ class Buckets:
         for series_of in (self.histograms, self.numbers):
             for series, values in series_of.items():
                 series_of[series] = _padded(folded(values, self.first, 1))
+        self.seen_ns = _padded(folded(self.seen_ns, self.first, 1))
         self.used = (self.first + self.used - 1) // 2 - self.first // 2 + 1
         self.first //= 2
         self.length_ns *= 2

@@ -26,6 +26,7 @@ class Node:
         start_ns, end_ns: what was recorded, in UTC.
         histograms: by series, per bucket.
         numbers: (above, below) by series, shape ``(buckets, 2)``.
+        seen_ns: how much time each bucket holds, shape ``(buckets,)``.
         lost: share of events that were not seen.
         every: one of so many intervals was read.
         remarks: what limits it, in short sentences that may hold unescaped names.
@@ -40,6 +41,7 @@ class Node:
     end_ns: int
     histograms: Mapping[Series, Compact]
     numbers: Mapping[Series, np.ndarray]
+    seen_ns: np.ndarray
     lost: float
     every: int = 1
     remarks: tuple[str, ...] = ()
