@@ -40,6 +40,7 @@ class FakeSink:
 
     def __init__(self, name: str = "fake", *, takes: bool = True) -> None:
         self.name, self.takes = name, takes
+        self.trouble = ""
         self.got: list[Alert] = []
 
     def fileno(self) -> int:

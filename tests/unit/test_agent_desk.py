@@ -19,6 +19,7 @@ from tracer.agent.desk import Desk
 from tracer.alerts.alert import Alert, State
 from tracer.blackbox.recorder import Status
 from tracer.sinks import open_sink
+from tracer.sinks.text import Terminal
 
 
 class Kept:
@@ -66,6 +67,35 @@ def test_what_an_earlier_process_told_goes_on_where_it_would_end_by_itself():
     desk.resume([an_alert()])
     desk.close()
     assert repeated.got == [an_alert()] and once.got == []
+
+
+def test_a_sink_that_can_not_be_written_is_told_once_and_keeps_nobody_from_hearing(monkeypatch):
+    other = FakeSink()
+    with open("/dev/full", "w") as full:
+        desk = Desk(Board(), [Terminal(full), other], [], lambda text: None)
+    for cpu in range(3):
+        desk.deliver(an_alert(cpu))
+        desk.send()
+    assert len(other.got) == 3 and not list(desk.troubles())
+    now_ns = time.monotonic_ns() + 3 * SECOND
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    assert list(desk.troubles()) == ["terminal takes no alerts: no space left on device; they wait, 256 at most"]
+    assert not list(desk.troubles())
+    desk.close()
+
+
+def test_a_sink_whose_reader_is_slow_is_told_and_so_is_its_end(monkeypatch):
+    slow = FakeSink("json -", takes=False)
+    desk = Desk(Board(), [slow], [], lambda text: None)
+    desk.deliver(an_alert())
+    desk.send()
+    now_ns = time.monotonic_ns() + 3 * SECOND
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    assert "json - takes no alerts: its reader does not read" in next(desk.troubles())
+    slow.takes = True
+    desk.send()
+    assert next(desk.troubles()).startswith("json - takes alerts again, after 3")
+    assert slow.got
 
 
 def test_a_sentinel_does_not_end_what_the_agent_sees_go_on():

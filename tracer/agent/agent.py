@@ -267,6 +267,7 @@ class Agent:
         found += [trouble] if (trouble := self.trace.trouble()) else []
         found += [self._keeper.error] if self._keeper and self._keeper.error else []
         yield from self._boxes.notes(self.recorder.status()) if self.recorder else ()
+        yield from self.desk.troubles()
         for trouble in found:
             if trouble not in self._said:
                 self._said.add(trouble)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from tracer import units
 from tracer.agent.board import Board
-from tracer.agent.outbox import Outbox
+from tracer.agent.outbox import MOST_WAITING, Outbox
 from tracer.alerts.alert import Alert, State
 from tracer.sinks import Courier, DirectSink, Sink
 
@@ -18,6 +19,8 @@ __all__ = ["Desk"]
 
 #: Stands for all that only the agent has, on the board where the shared sinks have places of their own.
 _OWN = 255
+#: So long a sink may take nothing before that is said.
+_PATIENCE_NS = 2_000_000_000
 
 
 class _Recorder(Protocol):
@@ -47,6 +50,7 @@ class Desk:
         self._outbox = Outbox(board, direct, [stream] if stream else [], decides=True)
         self._couriers = [Courier(sink, report) for sink in slow]
         self._recorder = recorder
+        self._stuck_since_ns: dict[int, int] = {}
         self.told = 0
 
     def resume(self, firing: Iterable[Alert]) -> None:
@@ -84,6 +88,20 @@ class Desk:
     def dropped(self) -> int:
         """Alerts that no sink took in time."""
         return self._outbox.dropped + sum(courier.dropped + courier.failed for courier in self._couriers)
+
+    def troubles(self) -> Iterator[str]:
+        """Yield what to say of direct sinks: which has begun to take nothing, and why, and which works again."""
+        now_ns = time.monotonic_ns()
+        late = self._outbox.late_ns(now_ns)
+        for place, sink in enumerate(self._direct):
+            since_ns = self._stuck_since_ns.get(place)
+            if since_ns is None and late.get(place, 0) >= _PATIENCE_NS:
+                self._stuck_since_ns[place] = now_ns - late[place]
+                why = sink.trouble or "its reader does not read"
+                yield f"{sink.name} takes no alerts: {why}; they wait, {MOST_WAITING} at most"
+            elif since_ns is not None and place not in late:
+                del self._stuck_since_ns[place]
+                yield f"{sink.name} takes alerts again, after {units.duration(now_ns - since_ns)}"
 
     def close(self) -> None:
         """Send what is left and close everything."""

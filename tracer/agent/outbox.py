@@ -70,6 +70,14 @@ class Outbox:
         """Return when the next letter is due that was not to be sent before; None if there is none."""
         return min((letter.due_ns for letter in self._waiting if letter.due_ns > now_ns), default=None)
 
+    def late_ns(self, now_ns: int) -> dict[int, int]:
+        """Return for how long what is due has waited, by the sink's place; without those that take what they get."""
+        late: dict[int, int] = {}
+        for letter in self._waiting:
+            if letter.due_ns <= now_ns:
+                late[letter.place] = max(late.get(letter.place, 0), now_ns - letter.due_ns)
+        return late
+
     def _send(self, letter: _Letter, now_ns: int) -> bool:
         shared = letter.place < self._shared
         # Right before sending, marked after: whoever freezes in between loses nothing.

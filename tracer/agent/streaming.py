@@ -18,6 +18,8 @@ __all__ = ["Streaming"]
 class Streaming:
     """Opens the stream that ``spec`` names, in the background. Raises UsageError when it can't be read."""
 
+    trouble = ""
+
     def __init__(self, spec: str, identity: Identity, interval_ns: int) -> None:
         stream = open_sink(spec, identity, interval_ns=interval_ns)
         assert isinstance(stream, Stream)

@@ -26,6 +26,7 @@ class Wire:
     """
 
     name = "agent"
+    trouble = ""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end

@@ -35,12 +35,14 @@ def reopened(descriptor: int) -> int:
 class Outlet:
     """Owns ``descriptor``: a pipe's, a terminal's, a socket's.
 
-    ``waits``: it is a file's, and the disk may keep a write waiting.
+    ``waits``: it is a file's, and the disk may keep a write waiting. ``trouble``: why the latest ``write_now``
+    failed; "" when it did not, or only would have blocked.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.waits = _is_file(descriptor)
+        self.trouble = ""
         # One that blocks takes this much without blocking once it polls writable: pipe(7).
         self._at_once = select.PIPE_BUF if os.get_blocking(descriptor) and not self.waits else None
         self._left = b""
@@ -56,10 +58,12 @@ class Outlet:
 
         What a slow reader leaves of a message that was begun is kept, and goes first next time.
         """
+        self.trouble = ""
         try:
             return self._take(data)
-        except OSError:
+        except OSError as error:
             self._left = b""
+            self.trouble = (error.strerror or str(error)).lower()
             return False
 
     def write(self, data: bytes, seconds: float) -> None:

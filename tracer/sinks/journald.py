@@ -29,6 +29,7 @@ class Journal:
     def __init__(self, path: str = SOCKET) -> None:
         """Connect. Raises OutputError when there is no journal."""
         self.name = "journald"
+        self.trouble = ""
         self._path = path
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
@@ -43,9 +44,13 @@ class Journal:
 
     def send_now(self, alert: Alert) -> bool:
         """Send at once; False when that would block or fails."""
+        self.trouble = ""
         try:
             self._send(alert)
-        except OSError:
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self.trouble = (error.strerror or str(error)).lower()
             return False
         return True
 

@@ -28,7 +28,12 @@ class Sink(Protocol):
 
 @runtime_checkable
 class DirectSink(Sink, Protocol):
-    """A sink whose descriptor is open beforehand and that never blocks: for whoever must not wait."""
+    """A sink whose descriptor is open beforehand and that never blocks: for whoever must not wait.
+
+    ``trouble``: the kernel's word on why it could not be written to the last time; "" when it could, or is only slow.
+    """
+
+    trouble: str
 
     def fileno(self) -> int:
         """Return the descriptor that is written to; -1 while there is none."""

@@ -50,6 +50,11 @@ class JsonLines(JsonFile):
         """Return the descriptor that is written to."""
         return self._outlet.fileno()
 
+    @property
+    def trouble(self) -> str:
+        """Why it could not be written to the last time."""
+        return self._outlet.trouble
+
     def send_now(self, alert: Alert) -> bool:
         """Write at once; False when that would block or fails."""
         data = self._data(alert)
