@@ -77,7 +77,8 @@ PROBE = Probe(
                 Column("frame", "", "id: a hash of the rest"),
                 Column("kind", "", "k kernel, u user"),
                 Column("module", "", "file name of the program or library, or the kernel's module in brackets"),
-                Column("symbol", "", "function, as in the symbol table; module+offset where there is none"),
+                Column("symbol", "", "function, demangled; module+offset in its file where there is no symbol"),
+                Column("build_id", "", "of that file, to find its symbols by later; empty if it has none"),
             ),
         ),
         Table(

@@ -10,13 +10,14 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tracer.kernel.symbols.kallsyms import Symbol
+__all__ = ["FRAME", "NO_STACK", "STACK", "Dictionary", "Part", "Symbol"]
 
-__all__ = ["FRAME", "NO_STACK", "STACK", "Dictionary", "Part"]
+#: Module and function; of a file that has one, its build id.
+Symbol = tuple[bytes, bytes] | tuple[bytes, bytes, bytes]
 
 #: One row per stack and frame; depth 0 is the innermost.
 STACK = np.dtype([("stack", "u8"), ("depth", "u2"), ("frame", "u8")])
-FRAME = np.dtype([("frame", "u8"), ("kind", "S1"), ("module", "S64"), ("symbol", "S192")])
+FRAME = np.dtype([("frame", "u8"), ("kind", "S1"), ("module", "S64"), ("symbol", "S192"), ("build_id", "S40")])
 
 NO_STACK = 0
 
@@ -44,7 +45,7 @@ class Dictionary:
         self._told: set[int] = set()
         self._frames: dict[tuple[bytes, Symbol], int] = {}
         self._new_stacks: list[tuple[int, int, int]] = []
-        self._new_frames: list[tuple[int, bytes, bytes, bytes]] = []
+        self._new_frames: list[tuple[int, bytes, bytes, bytes, bytes]] = []
 
     def stack(self, kernel: Part, user: Part) -> int:
         """Return the id of a stack, kernel part innermost; ``NO_STACK`` if it has no frames."""
@@ -74,7 +75,8 @@ class Dictionary:
         number = self._frames.get((kind, symbol))
         if number is None:
             number = self._frames[kind, symbol] = _hash(b"\0".join((kind, *symbol)))
-            self._new_frames.append((number, kind, *symbol))
+            module, name, build_id = (*symbol, b"")[:3]
+            self._new_frames.append((number, kind, module, name, build_id))
         return number
 
 

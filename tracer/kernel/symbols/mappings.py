@@ -6,9 +6,13 @@ import os
 from bisect import bisect_right
 from dataclasses import dataclass
 
-__all__ = ["Mapping", "Mappings"]
+__all__ = ["ANONYMOUS", "Mapping", "Mappings"]
 
+#: The module of memory that has no file.
+ANONYMOUS = b"[anonymous]"
 _DELETED = b" (deleted)"
+#: Memory with a file of its own and none on disk: so some runtimes share what they compile.
+_MADE = (b"/memfd:", b"/dev/zero")
 
 #: No process needs more; one that makes as many has the rest unresolved.
 MAX_MAPPINGS = 1 << 14
@@ -32,7 +36,12 @@ class Mapping:
         """The file's name without its folder, or the kernel's name in brackets."""
         if self.path.startswith(b"["):
             return self.path
-        return self.path.removesuffix(_DELETED).rpartition(b"/")[2] or b"[anonymous]"
+        return self.path.removesuffix(_DELETED).rpartition(b"/")[2] or ANONYMOUS
+
+    @property
+    def has_file(self) -> bool:
+        """Whether its functions are in a file (the vDSO counts as one) rather than made while the process runs."""
+        return (any(self.file) and not self.path.startswith(_MADE)) or self.path == b"[vdso]"
 
 
 class Mappings:

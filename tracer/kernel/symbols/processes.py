@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from tracer.kernel.symbols.dictionary import Symbol
 from tracer.kernel.symbols.files import Files
 from tracer.kernel.symbols.jit import JitMap
-from tracer.kernel.symbols.kallsyms import Symbol
-from tracer.kernel.symbols.mappings import Mapping, Mappings
+from tracer.kernel.symbols.mappings import ANONYMOUS, Mapping, Mappings
 
 __all__ = ["NOWHERE", "Process", "Processes"]
 
 #: An address in no executable memory.
 NOWHERE: Symbol = (b"", b"[unknown]")
+#: An address in anonymous memory that no perf map tells of.
+_UNTOLD: Symbol = (ANONYMOUS, ANONYMOUS)
 
 MAX_PROCESSES = 512
 MAX_ADDRESSES = 1 << 14  # remembered per process
@@ -36,7 +39,7 @@ class Process:
         self._known: dict[int, Symbol] = {}
 
     def resolve(self, addresses: Iterable[int], files: Files) -> dict[int, Symbol]:
-        """Return module and function of each address; ``module+0xoffset`` for the function where there's no symbol."""
+        """Return each address's module, function (or ``module+0xoffset``) and, if it has one, the file's build id."""
         wanted = set(addresses)
         new = [address for address in wanted if address not in self._known]
         if new:
@@ -46,36 +49,41 @@ class Process:
                 self._known.clear()
                 new = list(wanted)
             self._resolve(new, files)
-        return {address: self._known[address] for address in wanted}
+        found = {address: self._known[address] for address in wanted}
+        for address in new:
+            if found[address] == _UNTOLD:  # the process may tell later what it has put there
+                del self._known[address]
+        return found
 
     def _read_mappings(self) -> None:
-        try:
+        with suppress(OSError):  # it just ended: what was known of it still holds
             self._mappings = Mappings(Path(self._proc, "maps").read_bytes())
-            self.jit = self._read_jit()
-        except OSError:
-            pass  # it just ended: what was known of it still holds
 
-    def _read_jit(self) -> JitMap | None:
-        status = Path(self._proc, "status").read_bytes().splitlines()
-        fields = {name: value.split() for name, _, value in (line.partition(b":") for line in status)}
-        inner = int(fields.get(b"NSpid", [b"%d" % self._pid])[-1])
-        return JitMap.of(self._proc, inner, int(fields[b"Uid"][1]), self.jit)
+    def _read_jit(self) -> None:
+        with suppress(OSError):
+            status = Path(self._proc, "status").read_bytes().splitlines()
+            fields = {name: value.split() for name, _, value in (line.partition(b":") for line in status)}
+            inner = int(fields.get(b"NSpid", [b"%d" % self._pid])[-1])
+            self.jit = JitMap.of(self._proc, inner, int(fields[b"Uid"][1]), self.jit)
 
     def _resolve(self, addresses: list[int], files: Files) -> None:
         by_mapping: dict[Mapping | None, list[int]] = {}
         for address in addresses:
             by_mapping.setdefault(self._mappings.find(address), []).append(address)
+        if any(mapping and not mapping.has_file for mapping in by_mapping):
+            self._read_jit()
         for mapping, inside in by_mapping.items():
-            for address, name in zip(inside, self._names(mapping, inside, files), strict=True):
-                self._known[address] = _symbol(mapping, address, name)
+            names, build_id = self._names(mapping, inside, files)
+            for address, name in zip(inside, names, strict=True):
+                self._known[address] = _symbol(mapping, address, name, build_id)
 
-    def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> list[bytes]:
-        if mapping and (any(mapping.file) or mapping.path == b"[vdso]"):
+    def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> tuple[list[bytes], bytes]:
+        if mapping and mapping.has_file:
             try:
                 return files.resolve(self._proc, mapping, addresses)
             except (OSError, ValueError):
-                return [b""] * len(addresses)
-        return [self.jit.resolve(address) if self.jit else b"" for address in addresses]
+                return [b""] * len(addresses), b""
+        return [self.jit.resolve(address) if self.jit and mapping else b"" for address in addresses], b""
 
 
 class Processes:
@@ -120,10 +128,11 @@ def _identity(pid: int) -> Identity | None:
     return fields[19], fields[23], fields[25]
 
 
-def _symbol(mapping: Mapping | None, address: int, name: bytes) -> Symbol:
+def _symbol(mapping: Mapping | None, address: int, name: bytes, build_id: bytes) -> Symbol:
     if mapping is None:
         return NOWHERE
-    if name or not mapping.path.startswith(b"/"):
+    if not name:
         # Where anonymous memory lies says nothing, and would make a frame of every address.
-        return mapping.module, name or mapping.module
-    return mapping.module, b"%s+0x%x" % (mapping.module, address - mapping.start + mapping.offset)
+        offset = b"+0x%x" % (address - mapping.start + mapping.offset) if mapping.path.startswith(b"/") else b""
+        name = mapping.module + offset
+    return (mapping.module, name, build_id) if build_id else (mapping.module, name)

@@ -12,8 +12,7 @@ import numpy as np
 
 from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.patience import Patience
-from tracer.kernel.symbols.dictionary import Part
-from tracer.kernel.symbols.kallsyms import Symbol
+from tracer.kernel.symbols.dictionary import Part, Symbol
 from tracer.kernel.symbols.processes import NOWHERE, Processes
 
 __all__ = ["ENDED", "LATE", "UserStacks"]
