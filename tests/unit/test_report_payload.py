@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from unit.alert_views import opened, stalls
@@ -10,12 +12,11 @@ from unit.report_data import Data, histograms
 from unit.synthetic import HEADER, MS, NET_RX, SECOND, START, Node, hog_interval
 
 from tracer.alerts.engine import Engine
-from tracer.analysis.stacks import Frame
 from tracer.analysis.verdict import judge
 from tracer.commands._alerts import ReplayedAlerts
 from tracer.reports.html.payload import Payload
 from tracer.reports.html.timeline import Timeline
-from tracer.reports.html.tree import PRUNED, grown
+from tracer.reports.html.tree import PRUNED, Tree, grown
 from tracer.reports.story import signs_of
 from tracer.window import Window
 
@@ -204,7 +205,14 @@ def test_data_fits_the_size_that_is_asked_for_and_says_what_that_cost():
     assert Data(small).array(flame["weights"]).sum() + flame["untold"] == pytest.approx(64 * 4000 * SECOND / HZ)
 
 
-def totals(tree, weights: np.ndarray) -> np.ndarray:
+def tree_of(paths: Sequence[Sequence[int]], weights: np.ndarray, **most: int) -> Tree:
+    """Grow a tree of paths, each a task and then frames."""
+    lengths = np.array([len(path) - 1 for path in paths])
+    frames = np.array([frame for path in paths for frame in path[1:]], np.int64)
+    return grown(np.array([path[0] for path in paths]), frames, np.cumsum(lengths) - lengths, lengths, weights, **most)
+
+
+def totals(tree: Tree, weights: np.ndarray) -> np.ndarray:
     own = np.zeros(len(tree.parents))
     np.add.at(own, tree.leaves, weights)
     for node in range(len(own) - 1, 0, -1):
@@ -212,32 +220,50 @@ def totals(tree, weights: np.ndarray) -> np.ndarray:
     return own
 
 
+def by_path(tree: Tree, weights: np.ndarray) -> dict[tuple[int, ...], float]:
+    """Return each node's total by the frames from the root to it."""
+    paths = [()]
+    for parent, frame in zip(tree.parents[1:].tolist(), tree.frames[1:].tolist(), strict=True):
+        paths.append((*paths[parent], frame))
+    return dict(zip(paths, totals(tree, weights).tolist(), strict=True))
+
+
+def test_a_tree_holds_every_path_with_what_went_through_it():
+    random = np.random.default_rng(4)
+    paths = [random.integers(0, 4, random.integers(1, 9)).tolist() for _ in range(500)]
+    weights = random.geometric(0.01, 500).astype(float)
+    through: dict[tuple[int, ...], float] = {}
+    for path, weight in zip(paths, weights.tolist(), strict=True):
+        for end in range(len(path) + 1):
+            above = tuple(path[:end])
+            through[above] = through.get(above, 0) + weight
+    assert by_path(tree_of(paths, weights), weights) == through
+
+
 def test_a_pruned_tree_keeps_its_heaviest_nodes_and_all_totals():
     random = np.random.default_rng(5)
-    names = [Frame(False, "", f"f{number}") for number in range(30)]
-    paths = [[names[one] for one in random.integers(0, 30, random.integers(1, 12))] for _ in range(3000)]
+    paths = [random.integers(0, 30, random.integers(1, 12)).tolist() for _ in range(3000)]
     weights = random.geometric(0.01, 3000).astype(float)
-    whole, pruned = grown(paths, weights), grown(paths, weights, 600)
+    whole, pruned = tree_of(paths, weights), tree_of(paths, weights, most=600)
     assert whole.pruned == 0 and len(whole.parents) > 5000
     assert 550 < len(pruned.parents) <= 600 and pruned.pruned > 0
     assert (pruned.parents[1:] < np.arange(1, len(pruned.parents))).all(), "parents come first"
-    before, after = totals(whole, weights), totals(pruned, weights)
-    assert after[0] == before[0] == weights.sum()
-    firsts = {one.symbol: before[n] for n, one in enumerate(whole.frames) if n and whole.parents[n] == 0}
-    kept = {one.symbol: after[n] for n, one in enumerate(pruned.frames) if n and pruned.parents[n] == 0}
-    assert {name: ns for name, ns in kept.items() if name != PRUNED.symbol} == {name: firsts[name] for name in kept}
-    below = sum(after[n] for n, one in enumerate(pruned.frames) if one is PRUNED)
-    assert below == pruned.pruned
+    before, after = by_path(whole, weights), by_path(pruned, weights)
+    assert after[()] == before[()] == weights.sum()
+    below = {path: weight for path, weight in after.items() if path and path[-1] == PRUNED}
+    kept = {path: weight for path, weight in after.items() if path not in below}
+    assert kept == {path: before[path] for path in kept}
+    assert sum(below.values()) == pruned.pruned
+    left_out = max(weight for path, weight in before.items() if path not in kept)
+    assert left_out <= min(kept.values()), "none that is left out is heavier"
 
 
 def test_a_tree_of_very_deep_and_very_many_stacks_needs_neither_recursion_nor_room():
-    deep = [[Frame(True, "", f"level {number % 7}") for number in range(20_000)]]
-    assert len(grown(deep, np.ones(1)).parents) == 20_001
-    many = (
-        [Frame(False, "", f"{number}"), *(Frame(True, "", f"{number} {depth}") for depth in range(200))]
-        for number in range(3000)
-    )
-    tree = grown(many, np.ones(3000))
+    deep = tree_of([[number % 7 for number in range(20_000)], [1, 2]], np.array([3.0, 4.0]))
+    assert 500 < len(deep.parents) < 1000
+    assert deep.pruned == 3 and (deep.frames == PRUNED).sum() == 1
+    many = [[number, *range(number * 200, number * 200 + 200)] for number in range(3000)]
+    tree = tree_of(many, np.ones(3000))
     assert len(tree.parents) <= 50_000
     assert totals(tree, np.ones(3000))[0] == 3000
 

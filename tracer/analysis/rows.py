@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["has", "numbers", "key_bytes", "plain", "record", "text", "texts"]
+__all__ = ["COMM", "has", "numbers", "key_bytes", "plain", "record", "text", "texts"]
+
+#: A thread's name, as long as the kernel keeps one. Source: TASK_COMM_LEN in include/linux/sched.h.
+COMM = "S16"
 
 
 def has(rows: np.ndarray, name: str) -> bool:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tracer.analysis.rows import has, text, texts
+from tracer.analysis.order import distinct
+from tracer.analysis.rows import COMM, has, text, texts
 from tracer.analysis.sums import Sums
 
-__all__ = ["Dictionary", "Frame", "HeavyStack", "Stacks"]
+__all__ = ["Dictionary", "Frame", "HeavyStack", "Paths", "Stacks"]
 
 # The recorder tells no more before it tells them again. Frames of stacks are 8 bytes each, names up to 260.
 MAX_STACKS = 1 << 16
 MAX_STACK_FRAMES = 1 << 20
 MAX_FRAMES = 1 << 17
 
-_TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", "S64"), ("stack", "u8")])
+_TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", COMM), ("stack", "u8")])
 
 
 class Frame(NamedTuple):
@@ -43,6 +45,18 @@ class HeavyStack:
     frames: tuple[Frame, ...]
 
 
+@dataclass(frozen=True)
+class Paths:
+    """Many stacks: what frame numbers stand for, the numbers of one stack after the other (outermost first), lengths.
+
+    Shapes ``(all frames,)`` and ``(stacks,)``. A stack that was not taken or not told has none.
+    """
+
+    frames: list[Frame]
+    numbers: np.ndarray
+    lengths: np.ndarray
+
+
 class Dictionary:
     """What the stacks and frames of one probe are, in bounded memory. ``unkept`` counts entries that found no room."""
 
@@ -61,28 +75,33 @@ class Dictionary:
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, the outermost first; none when it was not taken or not told."""
-        return tuple([self._frames.get(frame, _UNKNOWN) for frame in reversed(self._stacks.get(stack, _NONE).tolist())])
+        return tuple([self._frames.get(frame, _UNKNOWN) for frame in self._stacks.get(stack, _NONE).tolist()])
 
-    def innermost(self, stack: int) -> Frame | None:
-        """Return the last of a stack's frames; None when it has none."""
-        frames = self._stacks.get(stack, _NONE)
-        return self._frames.get(int(frames[0]), _UNKNOWN) if len(frames) else None
+    def paths(self, stacks: Iterable[int]) -> Paths:
+        """Return the frames of many stacks at once."""
+        found = [self._stacks.get(stack, _NONE) for stack in stacks]
+        every = np.concatenate([_NONE, *found])
+        first, which = distinct(every)
+        frames = [self._frames.get(frame, _UNKNOWN) for frame in every[first].tolist()]
+        return Paths(frames, which, np.array([len(one) for one in found], np.int64))
 
     def _learn_stacks(self, rows: np.ndarray) -> None:
-        ordered = rows[np.lexsort((rows["depth"], rows["stack"]))]
-        ids, starts = np.unique(ordered["stack"], return_index=True)
-        for stack, frames in zip(ids.tolist(), np.split(ordered["frame"], starts[1:]), strict=False):
+        ordered = rows.take(np.lexsort((~rows["depth"], rows["stack"])))
+        ids, frames = ordered["stack"].astype(np.uint64), ordered["frame"].astype(np.uint64)
+        starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])[: len(ids)])
+        ends = [*starts[1:].tolist(), len(ids)]
+        for stack, start, end in zip(ids[starts].tolist(), starts.tolist(), ends, strict=False):
             if stack in self._stacks:
                 continue
-            if len(self._stacks) >= MAX_STACKS or self._stack_frames + len(frames) > MAX_STACK_FRAMES:
+            if len(self._stacks) >= MAX_STACKS or self._stack_frames + end - start > MAX_STACK_FRAMES:
                 self.unkept += 1
                 continue
-            self._stacks[stack] = frames.copy()
-            self._stack_frames += len(frames)
+            self._stacks[stack] = frames[start:end].copy()
+            self._stack_frames += end - start
 
     def _learn_frames(self, rows: np.ndarray) -> None:
         names = zip(*(texts(rows, name) for name in ("kind", "module", "symbol")), strict=True)
-        for frame, (kind, module, symbol) in zip(rows["frame"].tolist(), names, strict=True):
+        for frame, (kind, module, symbol) in zip(rows["frame"].astype(np.uint64).tolist(), names, strict=True):
             if frame not in self._frames and len(self._frames) >= MAX_FRAMES:
                 self.unkept += 1
                 continue

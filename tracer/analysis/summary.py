@@ -13,10 +13,10 @@ from tracer.analysis.gate import checked, is_known
 from tracer.analysis.intervals import CLOCK_LATE, Intervals
 from tracer.analysis.losses import MAX_PROBES, Losses
 from tracer.analysis.merged import MAX_KEYS, Group, Merged, Shape
-from tracer.analysis.rows import has, numbers, text
+from tracer.analysis.rows import COMM, has, numbers, text
 from tracer.analysis.shapes import EVENTS, SAMPLES, SHAPES, STACKS, UNKNOWN, TableName
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Stacks
+from tracer.analysis.stacks import Dictionary, Stacks
 from tracer.analysis.sums import Sums
 from tracer.window import Window
 
@@ -26,7 +26,7 @@ MAX_REFUSED = 64
 # Tables of later versions: 64 with 1024 series each hold 150 MB at most.
 MAX_UNKNOWN = 64
 MAX_UNKNOWN_KEYS = 1024
-_SAMPLED = np.dtype([("cpu", "u4"), ("pid", "u4"), ("comm", "S64")])
+_SAMPLED = np.dtype([("cpu", "u4"), ("pid", "u4"), ("comm", COMM)])
 
 
 class Summary:
@@ -120,6 +120,10 @@ class Summary:
             found["windows of unknown tables"] = self._unknown_windows
         return found
 
+    def dictionary(self, probe: str) -> Dictionary:
+        """Return what the stacks and frames of ``probe`` are, as far as it was told; it learns what follows, too."""
+        return self.stacks.setdefault(probe, Stacks())
+
     def cost(self) -> dict[str, Group]:
         """Return ``agent.cost`` by program; empty when it was not recorded."""
         merged = self.table("agent", "cost")
@@ -141,7 +145,7 @@ class Summary:
         elif name in SAMPLES:
             self._add_samples(name, window)
         elif name in STACKS:
-            self.stacks.setdefault(name[0], Stacks()).learn(window.rows)
+            self.dictionary(name[0]).learn(window.rows)
         elif name in SHAPES:
             self._merge(name, window, SHAPES[name], MAX_KEYS)
         elif has(window.rows, "slots"):

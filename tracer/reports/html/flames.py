@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from tracer.analysis.gate import checked
-from tracer.analysis.rows import has, text
-from tracer.analysis.stacks import Dictionary, Frame
+from tracer.analysis.order import distinct, order
+from tracer.analysis.rows import COMM, has, text
+from tracer.analysis.stacks import Dictionary, Frame, Paths
 from tracer.analysis.sums import MOST_KEYS, Sums
 from tracer.reports.html.blob import Blob
-from tracer.reports.html.names import NO_STACK, Names
-from tracer.reports.html.tree import MOST_NODES, grown
+from tracer.reports.html.names import ALL, NO_STACK, PRUNED, Names
+from tracer.reports.html.tree import MOST_NODES, Tree, grown
 from tracer.window import Window
 
-__all__ = ["Flames", "Limits", "Shown"]
+__all__ = ["Flames", "Limits"]
 
-Shown = Callable[[Sequence[Frame]], Sequence[Frame]]
-
-_KEYS = np.dtype([("bin", "u4"), ("comm", "S16"), ("stack", "u8")])
+_KEYS = np.dtype([("bin", "u4"), ("comm", COMM), ("stack", "u8")])
 #: While they are gathered: beyond, bins become longer before anything is left out.
 _MOST_KEYS = MOST_KEYS // 2
 
@@ -36,7 +35,7 @@ class Limits:
 
 
 class Flames:
-    """The stacks of one probe, each as ``shown`` makes it. ``scale`` turns weights into ns.
+    """The stacks of one probe, each without the innermost frames that are ``hidden``. ``scale`` turns weights into ns.
 
     ``state`` is the tasks' state that counts, if not all do.
     """
@@ -45,21 +44,15 @@ class Flames:
         self,
         scale: float,
         dictionary: Dictionary,
-        shown: Shown,
+        hidden: Callable[[Frame], bool],
         state: bytes = b"",
     ) -> None:
         self._dictionary = dictionary
-        self._shown = shown
+        self._hidden = hidden
         self._scale = scale
         self._state = state
         self._sums = Sums(_KEYS, ("weight",))
         self._longer = 0  # bins are 2**longer of the others' bins
-
-    def learn(self, window: Window) -> None:
-        """Take in a window of what stacks and frames are."""
-        window, why = checked(window)
-        if not why:
-            self._dictionary.learn(window.rows)
 
     def add(self, bin: int, window: Window) -> None:
         """Add a window of samples."""
@@ -94,32 +87,31 @@ class Flames:
         rows = self._few(limits.weights)
         if not len(rows):
             return None
-        keys: dict[tuple[bytes, int], int] = {}
-        pairs = zip(rows["comm"].tolist(), rows["stack"].tolist(), strict=True)
-        which = np.array([keys.setdefault(pair, len(keys)) for pair in pairs])
-        totals = np.bincount(which, weights=rows["weight"].astype(np.float64))
-        # The heaviest first: where a tree has no room, it is for the light ones.
-        order = np.argsort(-totals, kind="stable")
-        stacks = [*keys]
-        tree = grown((self._path(*stacks[one]) for one in order.tolist()), totals[order], limits.nodes)
-        leaves = np.empty(len(keys), np.int64)
-        leaves[order] = tree.leaves
-        names = Names(limits.names)
-        nodes = [names.number(*one) for one in zip(tree.frames, (tree.parents == 0).tolist(), strict=True)]
+        first, which = distinct(rows["comm"], rows["stack"])
+        weights = np.bincount(which, weights=rows["weight"].astype(np.float64))
+        some_task, task = distinct(rows["comm"][first])
+        told = self._dictionary.paths(rows["stack"][first].tolist())
+        starts, lengths = np.cumsum(told.lengths) - told.lengths, self._telling(told)
+        # Where there is no stack, one frame says so.
+        starts[lengths == 0] = len(told.numbers)
+        path = np.append(told.numbers, len(told.frames))
+        tree = grown(task, path, starts, np.maximum(lengths, 1), weights, limits.nodes)
+        tasks = [Frame(False, "", text(comm) or "?") for comm in rows["comm"][first][some_task].tolist()]
+        names, nodes = _named(tree, [*told.frames, NO_STACK], tasks, limits.names)
         untold = self._sums.other["weight"] * self._scale
         return {
             "longer": self._longer,
             "names": names.names,
             "modules": names.modules,
-            "parents": blob.add(tree.parents.astype("<u4")),
-            "nodes": blob.add(np.array(nodes, "<u4")),
+            "parents": blob.add(tree.parents),
+            "nodes": blob.add(nodes),
             "bins": blob.add(rows["bin"]),
-            "leaves": blob.add(leaves[which].astype("<u4")),
+            "leaves": blob.add(tree.leaves[which].astype("<u4")),
             "weights": blob.add(rows["weight"] * self._scale),
-            "total": float(totals.sum()) * self._scale + untold,
+            "total": float(weights.sum()) * self._scale + untold,
             "pruned": tree.pruned * self._scale,
             "untold": untold,
-            "unknown": float(totals[[self._is_unknown(stack) for _, stack in stacks]].sum()) * self._scale,
+            "unknown": float(weights[_unnamed(told)].sum()) * self._scale,
             "cut_names": names.cut,
             "unkept": self._dictionary.unkept,
         }
@@ -135,15 +127,37 @@ class Flames:
             self._sums.other = other
             self._sums.add(rows)
         rows = self._sums.rows()
-        return rows[np.argsort(rows["bin"], kind="stable")]
+        return rows.take(order(rows["bin"]))
 
-    def _path(self, comm: bytes, stack: int) -> Sequence[Frame]:
-        return (Frame(False, "", text(comm) or "?"), *(self._shown(self._dictionary.frames(stack)) or (NO_STACK,)))
+    def _telling(self, told: Paths) -> np.ndarray:
+        """Return how many frames of each stack are shown: not the innermost ones that say nothing, but one at least."""
+        stack = np.repeat(np.arange(len(told.lengths)), told.lengths)
+        place = np.arange(len(stack)) - (np.cumsum(told.lengths) - told.lengths)[stack]
+        shown = np.array([not self._hidden(frame) for frame in told.frames], bool)[told.numbers]
+        lengths: np.ndarray = np.minimum(told.lengths, 1)
+        np.maximum.at(lengths, stack[shown], place[shown] + 1)
+        return lengths
 
-    def _is_unknown(self, stack: int) -> bool:
-        frame = self._dictionary.innermost(stack)
-        # [unknown], [process ended], [anonymous]; module+0x…
-        return frame is None or frame.symbol.startswith("[") or "+0x" in frame.symbol
+
+def _named(tree: Tree, frames: Sequence[Frame], tasks: Sequence[Frame], most: int) -> tuple[Names, np.ndarray]:
+    """Return the names of a tree's nodes, and each node's number of its name."""
+    every = [*frames, *tasks, PRUNED, ALL]
+    one = np.where((tree.parents == 0) & (tree.frames >= 0), tree.frames + len(frames), tree.frames % len(every))
+    first, which = distinct(one)
+    names, numbers = Names(most), np.zeros(len(first), "<u4")
+    # The heaviest come first: it is light ones whose names are cut where there is no room.
+    for place in np.argsort(first).tolist():
+        number = int(one[first[place]])
+        numbers[place] = names.number(every[number], number >= len(frames))
+    return names, numbers[which]
+
+
+def _unnamed(told: Paths) -> np.ndarray:
+    """Return of which stacks the innermost function has no name, or of which there are no frames."""
+    # [unknown], [process ended], [anonymous]; module+0x…
+    nameless = np.array([one.symbol.startswith("[") or "+0x" in one.symbol for one in told.frames] + [True])
+    innermost = np.append(told.numbers, len(told.frames))[np.cumsum(told.lengths) - 1]
+    return nameless[np.where(told.lengths > 0, innermost, len(told.frames))]
 
 
 def _has_states(rows: np.ndarray) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tracer.analysis.stacks import Frame
-from tracer.reports.html.tree import PRUNED
 
-__all__ = ["NO_STACK", "Names"]
+__all__ = ["ALL", "NO_STACK", "PRUNED", "Names"]
 
+ALL = Frame(False, "", "all")
 NO_STACK = Frame(False, "", "[no stack]")
+PRUNED = Frame(False, "", "[pruned]")
 
 
 class Names:

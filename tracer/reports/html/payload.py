@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tracer.analysis.rows import has
-from tracer.analysis.shapes import SAMPLES, STACKS
+from tracer.analysis.shapes import SAMPLES
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Dictionary
+from tracer.analysis.stacks import Dictionary, Frame
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
 from tracer.histogram import edges_ns
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.facts import facts, findings, fingerprint, marks, quality, stack_quality
-from tracer.reports.html.flames import Flames, Limits, Shown
+from tracer.reports.html.flames import Flames, Limits
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
 from tracer.reports.html.timeline import Timeline
 from tracer.reports.jsonseries import series_entries
-from tracer.reports.sections.stacks import telling
+from tracer.reports.sections.stacks import is_scheduler
 from tracer.reports.story import Sign
 from tracer.units import duration, many
 from tracer.window import Window
@@ -49,9 +49,9 @@ class Payload:
         self._header = header
         self._timeline = Timeline(self.source.interval_ns)
         self._heat, self._lanes = Heat(), Lanes()
-        probes: dict[str, tuple[float, Dictionary, Shown]] = {
-            "oncpu": (1e9 / self.source.sample_hz, Dictionary(), tuple),
-            "offcpu": (1.0, Dictionary(), telling),
+        probes: dict[str, tuple[float, Dictionary, Callable[[Frame], bool]]] = {
+            "oncpu": (1e9 / self.source.sample_hz, self.summary.dictionary("oncpu"), _none),
+            "offcpu": (1.0, self.summary.dictionary("offcpu"), is_scheduler),
         }
         self._flames = {name: Flames(*probes[probe], state) for name, probe, _, state in _FLAMES}
         self._timeline.layers += [self._heat, self._lanes, *self._flames.values()]
@@ -62,9 +62,6 @@ class Payload:
             return
         before = self.summary.intervals.paused
         self.summary.add_interval(windows)
-        for window in windows:
-            if (window.probe, window.table) in STACKS:
-                self._flames[window.probe].learn(window)
         if self.summary.intervals.paused > before:
             return  # it says nothing about latency
         bin = self._timeline.bin(min(one.start_ns for one in windows), max(one.end_ns for one in windows))
@@ -164,3 +161,7 @@ class Payload:
             yield f"{many(self._heat.unkept, 'window')} of further series left out."
         if self._lanes.unkept:
             yield f"{many(self._lanes.unkept, 'row')} of further CPUs left out."
+
+
+def _none(frame: Frame) -> bool:
+    return False

@@ -2,111 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracer.analysis.stacks import Frame
+from tracer.analysis.order import distinct
 
-__all__ = ["MOST_NODES", "PRUNED", "Tree", "grown"]
+__all__ = ["MOST_NODES", "PRUNED", "ROOT", "Tree", "grown"]
 
 MOST_NODES = 50_000
-#: Before pruning; stacks that would make more are pruned below their task.
-_MOST_GROWN = 8 * MOST_NODES
-PRUNED = Frame(False, "", "[pruned]")
+#: What lies deeper is pruned. The kernel takes 127 frames of each kind at most, but a recording may come from anyone.
+_DEEPEST = 512
+#: Frames that no path has.
+ROOT, PRUNED = -1, -2
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Node 0 is the root, and parents come before their children.
+    """Node 0 is the root; parents come before their children, and the heaviest nodes first.
 
     Attributes:
-        parents: u4, shape ``(n,)``. frames: of each node. leaves: the node of each path that was given.
-        pruned: how much weight lies in ``[pruned]`` frames.
+        parents: shape ``(n,)``. frames: of each node, as they were given (right below the root tasks), ROOT or PRUNED.
+        leaves: the node of each path that was given. pruned: how much weight lies in ``[pruned]`` frames.
     """
 
     parents: np.ndarray
-    frames: Sequence[Frame]
+    frames: np.ndarray
     leaves: np.ndarray
-    pruned: int
+    pruned: float
 
 
-def grown(paths: Iterable[Sequence[Frame]], weights: np.ndarray, most: int = MOST_NODES) -> Tree:
-    """Return the tree of ``paths`` (outermost frame first, none empty) with at most ``most`` nodes.
+def grown(
+    tasks: np.ndarray,
+    frames: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    weights: np.ndarray,
+    most: int = MOST_NODES,
+) -> Tree:
+    """Return the tree of paths with at most ``most`` nodes.
 
-    ``weights`` has the same order. The heaviest nodes are kept; what was below others becomes ``[pruned]`` beside them.
+    A path is a task and a part of ``frames``, outermost first: where that begins, its length, its weight.
+    Tasks and frames are numbers from 0 on.
+    The heaviest nodes are kept; what was below others becomes ``[pruned]`` beside them.
     """
-    parents, frames, leaves = [0], [Frame(False, "", "all")], []
-    children: dict[tuple[int, Frame], int] = {}
+    total = np.array([np.inf])
+    levels = [np.array([[0, ROOT]])]
+    node, going = np.zeros(len(tasks), np.int64), np.arange(len(tasks))
+    many = 1 + int(max(tasks.max(initial=0), frames.max(initial=0)))
+    for depth in range(_DEEPEST):
+        if not len(going):
+            break
+        keys = node[going] * many + (frames[starts[going] + depth - 1] if depth else tasks)
+        first, which = distinct(keys)
+        levels.append(np.stack(np.divmod(keys[first], many), axis=1))
+        node[going] = len(total) + which
+        added = np.bincount(which, weights[going])
+        goes_on = _among_heaviest(total, added, most)[which]
+        total = np.concatenate([total, added])
+        going = going[goes_on & (lengths[going] > depth)]
+    parents, names = np.concatenate(levels).T
+    deeper = np.zeros(len(tasks), bool)
+    deeper[going] = True
+    return _pruned(parents, names, total, node, deeper, weights, most)
 
-    def child(node: int, frame: Frame) -> int:
-        found = children.get((node, frame))
-        if found is None:
-            found = children[node, frame] = len(parents)
-            parents.append(node)
-            frames.append(frame)
-        return found
 
-    for path in paths:
-        node = 0
-        for frame in path:
-            if len(parents) >= _MOST_GROWN and (node, frame) not in children:
-                node = child(node, PRUNED) if frames[node] is not PRUNED else node
-                break
-            node = child(node, frame)
-        leaves.append(node)
-    return _pruned(np.array(parents), frames, np.array(leaves, dtype=np.int64), weights, most)
+def _among_heaviest(total: np.ndarray, added: np.ndarray, most: int) -> np.ndarray:
+    """Return which of the nodes added may be among the ``most`` heaviest in the end, older ones first among equals."""
+    excess = len(total) + len(added) - most
+    if excess <= 0:
+        return np.ones(len(added), bool)
+    least = np.partition(np.concatenate([total, added]), excess)[excess]
+    equal = added == least
+    room = most - np.count_nonzero(total >= least) - np.count_nonzero(added > least)
+    heaviest: np.ndarray = (added > least) | (equal & (np.cumsum(equal) <= room))
+    return heaviest
 
 
-def _pruned(parents: np.ndarray, frames: list[Frame], leaves: np.ndarray, weights: np.ndarray, most: int) -> Tree:
-    own = np.zeros(len(parents), np.float64)
-    np.add.at(own, leaves, weights.astype(np.float64))
-    total = _totals(parents, own)
-    total[0] = np.inf
+def _pruned(
+    parents: np.ndarray,
+    frames: np.ndarray,
+    total: np.ndarray,
+    leaves: np.ndarray,
+    deeper: np.ndarray,
+    weights: np.ndarray,
+    most: int,
+) -> Tree:
+    """Keep the heaviest nodes. Paths that are ``deeper`` than their leaf end in a ``[pruned]`` frame as well."""
     # A parent weighs at least what its child does and comes first: the heaviest are always a tree.
     order = np.argsort(-total, kind="stable")
-    kept = np.sort(order[: _room(parents, order, most)])
+    kept = order[: _room(parents, order, leaves[deeper], most)]
     place = np.full(len(parents), -1)
     place[kept] = np.arange(len(kept))
-    new_parents, new_frames = [*place[parents[kept]].tolist()], [frames[node] for node in kept.tolist()]
-    found = np.array(place)
-    pruned_below = {
-        parent: node
-        for node, (parent, frame) in enumerate(zip(new_parents, new_frames, strict=True))
-        if frame is PRUNED
-    }
-    for node in np.flatnonzero(place < 0).tolist():  # in order: a node's parent has been placed
-        parent = int(found[parents[node]])
-        if new_frames[parent] is not PRUNED:
-            if parent not in pruned_below:
-                pruned_below[parent] = len(new_parents)
-                new_parents.append(parent)
-                new_frames.append(PRUNED)
-            parent = pruned_below[parent]
-        found[node] = parent
-    moved = found[leaves]
-    below = np.array([frame is PRUNED for frame in new_frames])
-    return Tree(np.array(new_parents, "u4"), new_frames, moved, int(weights[below[moved]].sum()))
+    above = np.where(place < 0, parents, np.arange(len(parents)))
+    while (higher := above[above]).tolist() != above.tolist():
+        above = higher
+    leaves_kept = place[above[leaves]]
+    cut = deeper | (place[leaves] < 0)
+    first, which = distinct(leaves_kept[cut])
+    moved = leaves_kept.copy()
+    moved[cut] = len(kept) + which
+    return Tree(
+        np.concatenate([place[parents[kept]], leaves_kept[cut][first]]).astype("u4"),
+        np.concatenate([frames[kept], np.full(len(first), PRUNED)]),
+        moved,
+        float(weights[cut].sum()),
+    )
 
 
-def _room(parents: np.ndarray, order: np.ndarray, most: int) -> int:
+def _room(parents: np.ndarray, order: np.ndarray, deeper: np.ndarray, most: int) -> int:
     """Return how many of the heaviest nodes fit, with a [pruned] node for each that loses a child."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     last_child = rank.copy()
     np.maximum.at(last_child, parents[1:], rank[1:])
+    last_child[deeper] = len(order)
     # A node has a [pruned] one when it is among the first n, and its last child is not.
     changes = np.zeros(len(order) + 2, np.int64)
     np.add.at(changes, rank + 1, 1)
     np.add.at(changes, last_child + 1, -1)
     sizes = np.arange(len(order) + 1) + np.cumsum(changes)[: len(order) + 1]
     return max(1, int(np.flatnonzero(sizes <= most)[-1]))
-
-
-def _totals(parents: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return each node's weight with all below it: children come after their parents."""
-    total = own.copy().tolist()
-    for node, parent in zip(range(len(parents) - 1, 0, -1), parents[:0:-1].tolist(), strict=True):
-        total[parent] += total[node]
-    return np.array(total)

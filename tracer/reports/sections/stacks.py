@@ -13,7 +13,7 @@ from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, of_filter
 from tracer.units import clip, count, display_width, duration, percent
 
-__all__ = ["folded", "off_cpu", "on_cpu", "telling"]
+__all__ = ["folded", "off_cpu", "is_scheduler", "on_cpu", "telling"]
 
 _KERNEL = "_[k]"  # as flame graphs mark them
 _SCHEDULER = ("schedule", "__schedule")
@@ -51,9 +51,14 @@ def _section(
 
 def telling(frames: Sequence[Frame]) -> Sequence[Frame]:
     """Return an off-CPU stack without what every blocked task ends in: the scheduler itself."""
-    while len(frames) > 1 and frames[-1].kernel and frames[-1].symbol in _SCHEDULER:
+    while len(frames) > 1 and is_scheduler(frames[-1]):
         frames = frames[:-1]
     return frames
+
+
+def is_scheduler(frame: Frame) -> bool:
+    """Return whether a function is one that every blocked task ends in."""
+    return frame.kernel and frame.symbol in _SCHEDULER
 
 
 def folded(frames: Sequence[Frame], width: int = 0) -> str:
