@@ -4,13 +4,14 @@ PYTHON := .venv/bin/python
 C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-detect lab lab-quick calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench bench-detect bench-cohorts lab lab-quick calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
 	@echo 'make test     lint and the whole test suite; PYTEST="tests/unit -x" for a part of it'
 	@echo 'make bench    what foreshock costs, measured here, into docs/benchmarks.md; BENCH=start for a part of it'
 	@echo 'make bench-detect  how well foreshock compare finds faults in simulated clusters, beside other methods'
+	@echo 'make bench-cohorts  how often the intervals of foreshock compare --by hold, in simulated cohorts'
 	@echo 'make lab-quick  two of them, as tests'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
 	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'
@@ -34,6 +35,10 @@ bench: setup
 # How well `foreshock compare` finds faults, on simulated clusters: DETECT="--clusters 100 --nodes 1024".
 bench-detect: setup
 	@cd tests && PYTHONPATH=.. ../$(PYTHON) -m sim $(DETECT)
+
+# How often the intervals of `foreshock compare --by` hold, on simulated cohorts: COHORTS="--comparisons 300".
+bench-cohorts: setup
+	@cd tests && PYTHONPATH=.. ../$(PYTHON) -m sim.cohorts $(COHORTS)
 
 lab:
 	@.ci/setup lab

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from tracer.errors import RecordingError
+
+if TYPE_CHECKING:
+    from tracer.compare.node import Node
 
 GROUP = "Investigate"
 ORDER = 5
@@ -22,45 +27,93 @@ _LEAST_WINDOWS = 4
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE.fsk...")
+@click.option("--by", metavar="KEY", help="Compare cohorts: kernel, driver, a label, any row of the fingerprint.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 @click.pass_context
-def compare(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
+def compare(ctx: click.Context, files: tuple[str, ...], by: str | None, as_json: bool) -> None:
     """Say which node is the straggler, since when, why, and what is different there.
 
     Nodes are compared with each other and with their own beginning: best are recordings of the same time, of at least
     eight nodes that do the same work. Exits with 0 when no node deviates, with 1 when one does or many do together,
     with 4 when fewer than two recordings can be compared.
 
+    With --by, cohorts of nodes are compared instead: how much slower are nodes with the new kernel, image or driver,
+    how sure is that, and what would it cost on 1,000 nodes? Exits with 1 when a cohort differs.
+
     \b
     srun foreshock record --for 10m -o /shared/%h.fsk
     foreshock compare /shared/*.fsk
     foreshock compare --json /shared/*.fsk | jq -r .verdict
+    foreshock compare --by kernel /shared/*.fsk
+    foreshock compare --by image /shared/*.fsk        recorded with --label image=2026-11 and image=2026-12
     """
     # Not at the top: `foreshock compare --help` needs no numpy.
     from tracer.commands._progress import Progress
-    from tracer.compare.comparison import compare as compared
-    from tracer.compare.details import look
     from tracer.compare.reading import read_nodes
-    from tracer.reports.comparison import as_dict, render
-    from tracer.reports.json import dumps
-    from tracer.reports.layout import plain_ascii
-    from tracer.reports.terminal import shows_unicode, wants_color
 
     progress = Progress(enabled=True)
     nodes, unread = read_nodes(files, lambda done: progress.say(f"reading {done + 1} of {len(files)} recordings"))
     progress.say("comparing")
-    comparison = compared(nodes)
-    details = {suspect.label: look(suspect) for suspect in comparison.suspects[:_LOOKED_AT]}
-    progress.end()
     skipped = [(one.path, one.why) for one in unread]
-    _check(len(comparison.labels), comparison.grid.windows, [*skipped, *comparison.left_out])
+    answer = _stragglers(nodes, skipped) if by is None else _cohorts(nodes, skipped, by)
+    progress.end()
+    _print(answer, as_json)
+    ctx.exit(1 if answer.differs else 0)
+
+
+class _Answer(NamedTuple):
+    """``tree`` is the answer for programs, ``render(width, color)`` that for people."""
+
+    differs: bool
+    tree: dict[str, Any]
+    render: Callable[[int, bool], list[str]]
+
+
+def _stragglers(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]]) -> _Answer:
+    from tracer.compare.comparison import compare
+    from tracer.compare.details import look
+    from tracer.reports.comparison import as_dict, render
+
+    found = compare(nodes)
+    _check(len(found.labels), found.grid.windows, [*skipped, *found.left_out])
+    details = {suspect.label: look(suspect) for suspect in found.suspects[:_LOOKED_AT]}
+    return _Answer(
+        bool(found.suspects or found.common),
+        as_dict(found, details, skipped),
+        lambda width, color: render(found, details, skipped, width=width, color=color),
+    )
+
+
+def _cohorts(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]], by: str) -> _Answer:
+    from tracer.compare.rollout import compare_cohorts
+    from tracer.compare.rolloutwords import too_little
+    from tracer.reports.cohorts import as_dict, render
+
+    if len(nodes) < 2:
+        _check(len(nodes), 0, [*skipped])
+    found = compare_cohorts(nodes, by)
+    _check(len(found.grid.nodes), found.grid.windows, [*skipped, *found.left_out])
+    if why := too_little(found):
+        message, hint = why
+        raise RecordingError(message, hint=hint)
+    return _Answer(
+        bool(found.told),
+        as_dict(found, skipped),
+        lambda width, color: render(found, skipped, width=width, color=color),
+    )
+
+
+def _print(answer: _Answer, as_json: bool) -> None:
+    from tracer.reports.json import dumps
+    from tracer.reports.layout import plain_ascii
+    from tracer.reports.terminal import shows_unicode, wants_color
+
     if as_json:
-        click.echo(dumps(as_dict(comparison, details, skipped)))
-    else:
-        width = shutil.get_terminal_size((80, 24)).columns
-        output = "\n".join(render(comparison, details, skipped, width=width, color=wants_color(sys.stdout)))
-        click.echo(output if shows_unicode(sys.stdout) else plain_ascii(output))
-    ctx.exit(1 if comparison.suspects or comparison.common else 0)
+        click.echo(dumps(answer.tree))
+        return
+    width = shutil.get_terminal_size((80, 24)).columns
+    output = "\n".join(answer.render(width, wants_color(sys.stdout)))
+    click.echo(output if shows_unicode(sys.stdout) else plain_ascii(output))
 
 
 def _check(nodes: int, windows: int, left_out: list[tuple[str, str]]) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Difference", "differences", "flattened"]
+__all__ = ["LABEL", "Difference", "Split", "differences", "flattened", "split"]
+
+#: What comes before the name of a label that the user gave.
+LABEL = "label"
 
 _MOST_FACTS = 4096
 _LONGEST = 200
@@ -29,11 +32,20 @@ class Difference:
     of: int
 
 
+@dataclass(frozen=True)
+class Split:
+    """One row of the fingerprint in which two groups of nodes differ as a whole: its name and either's value."""
+
+    name: str
+    value: str
+    usual: str
+
+
 def flattened(header: Mapping[str, Any]) -> dict[str, str]:
     """Return the fingerprint in a recording's header as one text per path of names. It may hold anything."""
     found: dict[str, str] = {}
     fingerprint = header.get("fingerprint")
-    parts = {"cpus": header.get("cpus"), "foreshock": header.get("version")}
+    parts = {"cpus": header.get("cpus"), "foreshock": header.get("version"), LABEL: header.get("labels")}
     for source in (parts, fingerprint if isinstance(fingerprint, Mapping) else {}):
         for path, value in _leaves(source, ()):
             if len(found) >= _MOST_FACTS:
@@ -53,6 +65,22 @@ def differences(suspects: Sequence[Mapping[str, str]], twins: Sequence[Mapping[s
         if having and having >= _AGREEING * len(twins) and any(value != usual for value in values):
             rows.append(Difference(name, values, usual, having, len(twins)))
     return rows
+
+
+def split(ours: Sequence[Mapping[str, str]], theirs: Sequence[Mapping[str, str]]) -> list[Split]:
+    """Return the rows in which nearly all of either group agree, and the groups don't. What is missing is ""."""
+    rows = []
+    for name in sorted({name for facts in (*ours, *theirs) for name in facts}):
+        value, usual = (_agreed([facts.get(name, "") for facts in group]) for group in (ours, theirs))
+        if None not in (value, usual) and value != usual:
+            rows.append(Split(name, value or "", usual or ""))
+    return rows
+
+
+def _agreed(values: Sequence[str]) -> str | None:
+    """Return the value that nearly all have; None when there is no such one."""
+    value, having = Counter(values).most_common(1)[0] if values else ("", 0)
+    return value if having and having >= _AGREEING * len(values) else None
 
 
 def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -25,3 +25,14 @@ LEAST_LOST: Final = 1e-4
 #: Sigma is never taken to be less (octaves): five of them are 10 %.
 BULK_FLOOR: Final = log2(EFFECT) / 5
 TAIL_FLOOR: Final = 0.05
+
+#: Cohorts are compared by what their nodes scatter, which fewer don't tell.
+FEWEST_IN_COHORT: Final = 4
+#: The share of nodes on either side that may be stragglers, or lucky, without moving their cohort's middle.
+TRIMMED: Final = 0.2
+#: All intervals together miss a truth this rarely, and a difference that is there is seen so often.
+COHORT_ERROR: Final = 0.05
+COHORT_POWER: Final = 0.8
+#: A difference between cohorts that is worth a rollout's time; and the one for which the nodes needed are told.
+COHORT_EFFECT: Final = 1.01
+COHORT_SOUGHT: Final = 1.02
