@@ -33,7 +33,12 @@ SYMBOLS = {
     0x40: ("_raw_spin_lock", ""),
     0x50: ("ext4_writepages", ""),
 }
-OPEN = np.dtype([("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")])
+OPEN = np.dtype(
+    [
+        *(("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")),
+        *(("fed_ns", "u8"), ("idle_ns", "u8")),
+    ]
+)
 
 
 def stalls(*rows: dict[str, Any]) -> np.ndarray:

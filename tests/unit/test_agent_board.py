@@ -8,7 +8,7 @@ from dataclasses import replace
 from unit.agent_samples import SECOND, an_alert
 
 from tracer.agent.board import AGENT, Board
-from tracer.alerts.alert import Severity, State
+from tracer.alerts.alert import Countdown, Severity, State
 
 NOW = 1_000 * SECOND
 
@@ -34,6 +34,18 @@ def test_better_news_is_news_and_worse_is_not():
     assert not board.is_told(0, an_alert(stack=("spin",)), NOW), "names are better than addresses"
     board.mark_told(0, an_alert(severity=Severity.PAGE), NOW)
     assert board.is_told(0, an_alert(stack=("spin",)), NOW)
+
+
+def test_a_countdown_that_is_taken_back_is_news_and_its_return_is():
+    board = Board()
+    soon = Countdown("soft lockup detector", NOW + SECOND, True)
+    first, second = an_alert(), an_alert()
+    counting = [one.with_condition(replace(one.condition, countdown=soon)) for one in (first, second)]
+    counting[1] = counting[1].with_condition(replace(counting[1].condition, since_ns=6 * SECOND))
+    for alert in (counting[0], first, counting[1]):
+        assert not board.is_told(0, alert, NOW)
+        board.mark_told(0, alert, NOW)
+    assert all(board.is_told(0, alert, NOW) for alert in (counting[0], first, counting[1]))
 
 
 def test_after_a_minute_it_is_a_reminder():

@@ -98,6 +98,21 @@ def test_it_is_told_again_while_it_lasts():
     assert told == [10, 70, 130]
 
 
+def test_a_countdown_to_a_panic_that_is_no_longer_so_is_told():
+    def panic(at_s: float) -> Countdown:
+        return Countdown("soft lockup detector", int(at_s * SECOND), True)
+
+    said = {10: panic(30), 12: panic(31), 15: None, 25: panic(60), 26: panic(61), 61.5: panic(70)}
+    holds: list[Condition] = []
+    engine, told, now = Engine([_rule(holds)], IDENTITY), [], None
+    for step in range(20, 130):
+        now = said.get(step / 2, now)
+        holds[:] = [_condition(countdown=now)]
+        told += [(step / 2, alert.says_panic) for alert in engine.judge(_view(step / 2))]
+    # Taken back, but not at once; said again, at once; and run out.
+    assert told == [(10, True), (20, False), (25, True), (60, True)]
+
+
 def test_a_stack_that_comes_later_is_an_update_and_stays():
     holds = [_condition()]
     engine = Engine([_rule(holds)], IDENTITY)

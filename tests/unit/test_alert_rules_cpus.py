@@ -88,6 +88,37 @@ def test_the_countdown_is_from_the_last_feed():
     assert found.countdown and found.countdown.latest_ns == 126 * SECOND
 
 
+def test_a_cpu_that_was_idle_shortly_before_has_until_after_the_next_timer():
+    row = {"cpu": 1, "kind": b"stall", "age_ns": 2 * SECOND, "pid": 812, "comm": b"insmod"}
+    open_rows = opened({**row, "fed_ns": SINCE - 3 * SECOND, "idle_ns": SINCE - SECOND})
+    (found,) = judged("soft-lockup", view(102, {"cpustall.open": open_rows, "cpustall.stalls": stalls(stall(2))}))
+    assert found.countdown and found.countdown.latest_ns == SINCE + (1 + 24) * SECOND
+    # A recording of before has no such columns.
+    old = open_rows[["cpu", "kind", "age_ns", "pid", "comm", "vector"]]
+    (found,) = judged("soft-lockup", view(102, {"cpustall.open": old, "cpustall.stalls": stalls(stall(2))}))
+    assert found.countdown and found.countdown.latest_ns == SINCE + 24 * SECOND
+
+
+def test_where_others_ended_by_themselves_a_stall_counts_down_once_it_lasts_longer():
+    earlier = stalls(
+        stall(3.9, since_ns=SINCE - 20 * SECOND, time_ns=SINCE - 16 * SECOND),
+        stall(7.2, since_ns=SINCE - 10 * SECOND, time_ns=SINCE - 2 * SECOND),
+        stall(9.9, since_ns=SINCE - 30 * SECOND, time_ns=SINCE - 20 * SECOND, cpu=2),
+    )
+
+    def found(seconds: float, **more: Any):
+        tables = seen(seconds, b"stall", stall(seconds, **more)).windows
+        now = view(100 + seconds, {}, history={"cpustall.stalls": [earlier, tables["cpustall", "stalls"].rows]})
+        (one,) = judged("soft-lockup", replace(now, windows=tables))
+        return one
+
+    assert found(6).countdown is None and found(6).severity is Severity.PAGE
+    assert "; no countdown yet: 2 others in the last 10 min ended, after 7.2 s and less" in found(6).summary
+    assert found(8.5).countdown
+    # The watchdog goes unfed for longer than this stall lasts: the others count as well.
+    assert found(6, feed_ns=7 * SECOND).countdown
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -192,7 +223,9 @@ def test_the_fast_rules_need_nothing_that_a_sentinel_has_not():
     bare = view(101, {"cpustall.open": opened(), "cpustall.stalls": stalls()})
     for rule in fast:
         if rule.name in ("soft-lockup", "hard-lockup"):
-            assert {probe for probe, _ in (*rule.needs, *rule.wants)} == {"cpustall"} and not rule.history
+            assert {probe for probe, _ in (*rule.needs, *rule.wants)} == {"cpustall"}
+            # Of what has happened a sentinel keeps events.
+            assert {*rule.history} <= {("cpustall", "stalls")}
             assert list(rule.judge(replace(bare, settings={}))) == []
 
 

@@ -176,7 +176,10 @@ def test_a_leak_that_slows_down_is_not_over():
     for second in range(2, len(left)):
         rows = history(left[max(0, second - 200) : second], "slab_unreclaimable")
         told += engine.judge(view(1000 + second, {}, history={"memory.info": rows}, settings={"vm.panic_on_oom": 1}))
-    assert [(alert.state, alert.severity) for alert in told] == [(State.FIRING, Severity.PAGE)]
+    assert [(alert.state, alert.severity) for alert in told] == [(State.FIRING, Severity.PAGE)] * 2
+    # The second one is there when the first one's time is up.
+    promised = told[0].condition.countdown
+    assert promised and 0 <= told[1].at_ns - promised.latest_ns < SECOND and told[1].says_panic
     (alert,) = engine.firing
     assert alert.condition.numbers["bytes_per_s"] == pytest.approx(5.5 * mib, rel=0.2)
     assert "the kernel's objects" in alert.condition.summary

@@ -82,11 +82,16 @@ def test_a_watchdog_that_is_off_has_no_countdown(changes, why):
 def test_the_soft_lockup_is_counted_from_the_last_feed():
     now = view(kernel__softlockup_panic=1)
     # Stalled at 100 s, and the watchdog's timer first went without its thread at 103 s: it was fed at 99 s.
-    assert deadlines.last_fed_ns(now, 100 * SECOND, 103 * SECOND, idle=False) == 99 * SECOND
-    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, idle=False) == 100 * SECOND
-    # Over the idle task the count begins with that timer: a guest's panic came 25.8 s after a stall began.
-    assert deadlines.last_fed_ns(now, 100 * SECOND, 103 * SECOND, idle=True) == 103 * SECOND
-    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, idle=True) == 104 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 103 * SECOND) == 99 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 0) == 100 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, fed_ns=97 * SECOND) == 97 * SECOND
+    # Where it has been idle since, the count begins with that timer: a guest's panic came 25.8 s after a stall began.
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 103 * SECOND, idle_ns=100 * SECOND) == 103 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 103 * SECOND, idle_ns=98 * SECOND) == 99 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, idle_ns=99 * SECOND) == 104 * SECOND
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, fed_ns=97 * SECOND, idle_ns=99 * SECOND) == 101 * SECOND
+    # What was fed longer ago than a period says nothing of the next timer.
+    assert deadlines.last_fed_ns(now, 100 * SECOND, 0, fed_ns=90 * SECOND, idle_ns=89 * SECOND) == 100 * SECOND
 
 
 def test_what_is_told():

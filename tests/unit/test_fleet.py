@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unit.fleet_samples import SECOND, conversation
@@ -218,6 +220,13 @@ def test_a_stack_a_severity_and_an_end_are_news_whoever_tells_them():
     page = sample_alert(source="sentinel 1", culprit=False)
     over = sample_alert(state=State.RESOLVED, at_ns=120 * SECOND)
     assert news(bare, stacked, bare, page, page, over, over) == [True, True, False, True, False, True, False]
+
+
+def test_a_countdown_that_is_taken_back_is_news_whoever_tells_it():
+    counting = sample_alert(sequence=3)
+    later = replace(counting.with_condition(replace(counting.condition, countdown=None)), sequence=1)
+    later = replace(later, source="sentinel 1")
+    assert news(counting, later, replace(later, at_ns=counting.at_ns + 1)) == [True, False, True]
 
 
 def test_what_is_told_again_is_told_by_one_of_them():

@@ -49,16 +49,16 @@ class Board:
     def is_told(self, place: int, alert: Alert, now_ns: int) -> bool:
         """Return whether sink number ``place`` has had this news, or better, within the last minute.
 
-        Better is a higher severity, and more known of the culprit.
+        Better is a higher severity, and more known of the culprit. That a countdown is taken back is news.
         """
-        key = _key(f"sink {place} {alert.state.value}", alert)
+        key = _key(f"sink {place} {_said(alert)}", alert)
         mark = self._marks[self._row(key)]
         fresh = now_ns - int(mark["time_ns"]) < _REMINDER_NS
         return bool(mark["key"] == key and mark["rank"] >= _rank(alert) and fresh)
 
     def mark_told(self, place: int, alert: Alert, now_ns: int) -> None:
         """Note that sink number ``place`` has it: only once it has."""
-        self._mark(_key(f"sink {place} {alert.state.value}", alert), _rank(alert), now_ns)
+        self._mark(_key(f"sink {place} {_said(alert)}", alert), _rank(alert), now_ns)
 
     def hold(self, holder: int, told: Iterable[Alert], firing: Iterable[Alert], until_ns: int) -> None:
         """Note which alerts ``holder`` (a sentinel's number, or ``AGENT``) sees fire, and which of ``told`` are over.
@@ -133,6 +133,13 @@ class Board:
 
 def _key(what: str, alert: Alert) -> int:
     return _hash(f"{what}\0{alert.id}")
+
+
+def _said(alert: Alert) -> str:
+    """Return what is told: its state, and of what fires, since when and whether there is a countdown to a panic."""
+    if alert.state is State.RESOLVED:
+        return alert.state.value
+    return f"{alert.state.value} {alert.condition.since_ns} {alert.says_panic}"
 
 
 def _page(rule: str, subject: Subject) -> int:

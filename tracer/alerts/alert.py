@@ -131,6 +131,12 @@ class Alert:
         return self.condition.severity
 
     @property
+    def says_panic(self) -> bool:
+        """Whether it counts down to a panic."""
+        countdown = self.condition.countdown
+        return countdown is not None and countdown.panics
+
+    @property
     def headline(self) -> str:
         """One line without the node's name: severity, what, the countdown."""
         what = self.condition.summary

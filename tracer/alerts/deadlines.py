@@ -96,18 +96,20 @@ def soft_lockup(view: View) -> Budget:
     return Budget(name, logs_ns, panics_ns, setting, soonest_ns=soonest_ns)
 
 
-def last_fed_ns(view: View, stalled_ns: int, unfed_ns: int, *, idle: bool) -> int:
+def last_fed_ns(view: View, stalled_ns: int, unfed_ns: int, *, fed_ns: int = 0, idle_ns: int = 0) -> int:
     """Return when the watchdog began to count, at the latest, on a CPU that has been stalled since ``stalled_ns``.
 
-    ``unfed_ns``: when its timer first found its thread not running, 0 if it has not come yet. It was fed one period
-    before. ``idle``: the stall is in an interrupt over the idle task. The interrupt that ended the idle tick has then
-    restarted the count, which begins with the next timer; source: touch_softlockup_watchdog_sched() in
-    tick_nohz_update_jiffies(), and SOFTLOCKUP_DELAY_REPORT in watchdog_timer_fn().
+    ``unfed_ns``: when its timer first found its thread not running, 0 if it has not come yet; ``fed_ns``: when its
+    thread ran last, ``idle_ns``: until when the CPU was idle; 0 if that is not known. What ends the idle tick restarts
+    the count, which begins with the next timer; source: touch_softlockup_watchdog_sched() in
+    tick_nohz_update_jiffies() and tick_nohz_restart_sched_tick(), and SOFTLOCKUP_DELAY_REPORT in watchdog_timer_fn().
     """
     period_ns = watchdog_period_ns(view)
-    if idle:
-        return unfed_ns or stalled_ns + period_ns
-    return unfed_ns - period_ns if unfed_ns else stalled_ns
+    if not unfed_ns and fed_ns > stalled_ns - period_ns:
+        unfed_ns = fed_ns + period_ns
+    if not unfed_ns:
+        return stalled_ns + period_ns if idle_ns > stalled_ns - period_ns else stalled_ns
+    return unfed_ns if idle_ns > unfed_ns - period_ns else unfed_ns - period_ns
 
 
 def hard_lockup(view: View) -> Budget:

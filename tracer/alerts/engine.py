@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracer.alerts.alert import Alert, Condition, Severity, State, Subject, alert_id
+from tracer.alerts.alert import Alert, Condition, Countdown, Severity, State, Subject, alert_id
 from tracer.alerts.record import alert_from, alert_record
 from tracer.alerts.rule import Rule, View
 from tracer.errors import RecordingError
@@ -17,6 +17,8 @@ _Paged = Callable[[str, Subject, int], bool]
 
 #: Alerts kept at once. A node in such trouble is paged already; the others are counted.
 MOST_ALERTS = 256
+#: A countdown is not taken back, or said anew, more often than this.
+_SETTLED_NS = 10_000_000_000
 
 
 def _nobody(rule: str, subject: Subject, now_ns: int) -> bool:
@@ -45,6 +47,7 @@ class _Track:
     true_since_ns: int
     true_ns: int
     told_ns: int = 0
+    told_countdown: Countdown | None = None
 
 
 class Engine:
@@ -120,7 +123,7 @@ class Engine:
         for record in state["firing"][:MOST_ALERTS]:
             alert = alert_from(record)
             if alert.rule in known:
-                track = _Track(alert, alert.began_ns, now_ns, now_ns)
+                track = _Track(alert, alert.began_ns, now_ns, now_ns, alert.condition.countdown)
                 self._tracks[alert.rule, alert.condition.subject] = track
 
     def _go_on(self, rule: Rule, view: View, held: Collection[Subject]) -> list[Condition]:
@@ -167,6 +170,7 @@ class Engine:
         elif (
             severity > before.severity
             or _learnt(before.condition, track.alert.condition)
+            or _no_longer_so(track, view.now_ns)
             or view.now_ns - track.told_ns >= rule.again_ns
         ):
             yield self._tell(track, State.FIRING)
@@ -185,6 +189,7 @@ class Engine:
     def _tell(self, track: _Track, state: State) -> Alert:
         track.alert = replace(track.alert, state=state, sequence=track.alert.sequence + 1)
         track.told_ns = track.alert.at_ns
+        track.told_countdown = track.alert.condition.countdown
         return track.alert
 
     def _new(self, rule: Rule, condition: Condition, now_ns: int) -> Alert:
@@ -212,6 +217,19 @@ def _kept(condition: Condition, before: Condition) -> Condition:
     known, now = before.culprit, condition.culprit
     less = known is not None and (now is None or (now.task == known.task and bool(known.stack) and not now.stack))
     return replace(condition, culprit=known) if less else condition
+
+
+def _no_longer_so(track: _Track, now_ns: int) -> bool:
+    """Return whether the countdown to a panic that was told is another now: none, one where there was none, run out.
+
+    That it has become longer or shorter is no news before it has run out.
+    """
+    told, now = track.told_countdown, track.alert.condition.countdown
+    if told is None or not told.panics:
+        return track.alert.says_panic
+    if now_ns - track.told_ns < _SETTLED_NS:
+        return False
+    return now is None or not now.panics or told.latest_ns <= now_ns < now.latest_ns
 
 
 def _learnt(before: Condition, now: Condition) -> bool:

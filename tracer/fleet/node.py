@@ -62,6 +62,7 @@ class _Told:
     at_ns: int
     culprit: Culprit | None
     source: str
+    says_panic: bool = False
 
 
 @dataclass
@@ -154,7 +155,9 @@ class Node:
             alert = replace(alert, sequence=sequence, condition=replace(alert.condition, culprit=culprit))
         alert = replace(alert, node=self.name)
         kept = None if alert.state is State.RESOLVED else culprit
-        self._told[alert.id] = _Told(alert.state, alert.severity, sequence, alert.at_ns, kept, alert.source)
+        self._told[alert.id] = _Told(
+            alert.state, alert.severity, sequence, alert.at_ns, kept, alert.source, alert.says_panic
+        )
         self._told.move_to_end(alert.id)
         if len(self._told) > _MOST_IDS:
             self._told.popitem(last=False)
@@ -174,7 +177,8 @@ def _is_new(before: _Told, now: Alert) -> bool:
     if now.state is State.RESOLVED:
         return False
     learnt = _learnt(before.culprit, now.condition.culprit)
-    return learnt or now.severity > before.severity or now.sequence > before.sequence
+    otherwise = now.says_panic != before.says_panic and now.at_ns > before.at_ns
+    return learnt or otherwise or now.severity > before.severity or now.sequence > before.sequence
 
 
 def _learnt(before: Culprit | None, now: Culprit | None) -> bool:

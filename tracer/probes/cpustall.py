@@ -144,7 +144,7 @@ PROBE = Probe(
             "open",
             help="what has not ended at the end of the interval, as seen from another CPU",
             keys=("cpu", "kind"),
-            gauges=("age_ns",),
+            gauges=("age_ns", "fed_ns", "idle_ns"),
             columns=(
                 Column(
                     "kind", "", "stall, softirq, hardirq, heartbeat (no interrupt was taken) or runnable (a task waits)"
@@ -152,6 +152,8 @@ PROBE = Probe(
                 Column("age_ns", "ns", "for how long"),
                 Column("pid", "", "thread on the CPU; of a runnable, the one that waits"),
                 Column("vector", "", "of the softirq"),
+                Column("fed_ns", "ns", "when the kernel's watchdog last ran there; 0: longer ago than 32 switches"),
+                Column("idle_ns", "ns", "when the CPU was last idle for 10 ms and more; 0: likewise"),
             ),
         ),
     ),

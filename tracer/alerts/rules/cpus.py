@@ -19,6 +19,8 @@ __all__ = ["RULES", "STUCK", "is_ksoftirqd", "stuck_cpus"]
 
 _STALLS, _ENDED = ("cpustall", "stalls"), ("cpustall", "stall")
 _OPEN, _FEED = ("cpustall", "open"), ("cpustall", "feed")
+#: A stall is told so often while it lasts.
+_AGAIN_NS = 1_000_000_000
 
 
 def _soft_lockup(view: View) -> Iterator[Condition]:
@@ -47,9 +49,8 @@ def _stalled(
     budget = deadlines.soft_lockup(view)
     # The kernel side's kind "stall" has no context; "softirq" has.
     culprit = culprits.of_stall(row, view) if row is not None else culprits.of_open(rows[-1][1])
-    idle = int(row["pid"] if row is not None else rows[-1][1]["pid"]) == 0
     unfed_ns = int(row["time_ns"] - row["feed_ns"]) if row is not None and row["feed_ns"] else 0
-    countdown, remark = _countdown(view, budget, cpu, since_ns, unfed_ns, idle)
+    countdown, remark = _countdown(view, budget, cpu, since_ns, stalled_ns, unfed_ns, _before(row, rows, since_ns))
     place = culprits.where(culprit, view, row)
     summary = f"CPU {cpu} has made no progress for {duration(stalled_ns)}{f': {place}' if place else ''}{remark}"
     numbers = {"stalled_s": stalled_ns / 1e9}
@@ -61,12 +62,37 @@ def _stalled(
 
 
 def _countdown(
-    view: View, budget: Budget, cpu: int, since_ns: int, unfed_ns: int, idle: bool
+    view: View, budget: Budget, cpu: int, since_ns: int, stalled_ns: int, unfed_ns: int, before: dict[str, int]
 ) -> tuple[Countdown | None, str]:
     if not _watched(view.settings.get("kernel.watchdog_cpumask", ""), cpu):
         return None, "; no countdown: the kernel's watchdog leaves this CPU out (kernel.watchdog_cpumask)"
-    fed_ns = deadlines.last_fed_ns(view, since_ns, unfed_ns, idle=idle)
-    return budget.countdown(fed_ns), budget.remark
+    countdown = budget.countdown(deadlines.last_fed_ns(view, since_ns, unfed_ns, **before))
+    number, longest_ns = _ended(view, cpu, since_ns)
+    # Not where the watchdog has gone unfed since before this stall, and not when it gets late.
+    as_before = not 0 < unfed_ns < since_ns and stalled_ns <= longest_ns + _AGAIN_NS
+    if countdown and number and as_before and stalled_ns < (budget.logs_ns or 0) // 2:
+        others = f"{many(number, 'other')} in the last 10 min ended"
+        return None, f"; no countdown yet: {others}, after {duration(longest_ns)} and less"
+    return countdown, budget.remark
+
+
+def _before(row: np.void | None, rows: list[tuple[int, np.void]], since_ns: int) -> dict[str, int]:
+    """Return when the CPU was last idle and its watchdog last fed, as far as its latest stays tell."""
+    told = row if row is not None else rows[-1][1]
+    known = rows[-1][1] if rows and "fed_ns" in (rows[-1][1].dtype.names or ()) else None
+    fed_ns, idle_ns = (int(known[name]) if known is not None else 0 for name in ("fed_ns", "idle_ns"))
+    # In an interrupt over the idle task it has just been.
+    return {"fed_ns": fed_ns, "idle_ns": idle_ns if int(told["pid"]) else since_ns}
+
+
+def _ended(view: View, cpu: int, since_ns: int) -> tuple[int, int]:
+    """Return how many stalls of this CPU were told before, and how long the longest had lasted when last told."""
+    lasted: dict[int, int] = {}
+    for window in view.history.get(_STALLS, ()):
+        for row in window.rows[(window.rows["cpu"] == cpu) & (window.rows["time_ns"] < since_ns)]:
+            began_ns = int(row["since_ns"])
+            lasted[began_ns] = max(lasted.get(began_ns, 0), int(row["duration_ns"]))
+    return len(lasted), max(lasted.values(), default=0)
 
 
 def _hard_lockup(view: View) -> Iterator[Condition]:
@@ -192,13 +218,16 @@ the kernel's own budget where that is shorter: 0.6 s with a `kernel.watchdog_thr
 began.
 
 Countdown: the kernel's soft lockup detector acts 2.4 times `kernel.watchdog_thresh` (24 s) after its thread last ran
-on that CPU; it panics if `kernel.softlockup_panic` is set (N > 1: after N times as long). Something may touch the
-watchdog meanwhile, so it may also be later.
+on that CPU, or, where the CPU has been idle since, after the watchdog's next timer, up to 4 s later; it panics if
+`kernel.softlockup_panic` is set (N > 1: after N times as long). Something may touch the watchdog meanwhile, so it may
+also be later. Where stalls of the same CPU have ended by themselves in the last 10 min, there is none until this one
+lasts longer than they did, or for half of the kernel's time; one that was told is taken back then.
 """,
         next="stop new work on this node and save state elsewhere; the named module or driver is the first suspect",
         judge=_soft_lockup,
         needs=(_OPEN,),
         wants=(_STALLS,),
+        history=(_STALLS,),
         fast=True,
     ),
     Rule(

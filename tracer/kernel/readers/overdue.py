@@ -20,12 +20,17 @@ from tracer.probe import Probe
 __all__ = ["Reader"]
 
 _ROW = np.dtype(
-    [("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")],
+    [
+        *(("cpu", "u4"), ("kind", "S12"), ("age_ns", "u8"), ("pid", "u4"), ("comm", "S16"), ("vector", "u4")),
+        *(("fed_ns", "u8"), ("idle_ns", "u8")),
+    ],
 )
 _NONE = np.zeros(0, dtype=_ROW)
 _SETTING = "CPUSTALL_THRESHOLD_NS"
 #: Waiting tasks looked up in /proc per interval, 50 µs each; the oldest first, the others next time.
 _LOOKUPS = 16
+#: In so long an idle the clock's tick has been off.
+_TICKLESS_NS = 10_000_000
 
 _Ages = npt.NDArray[np.int64]
 
@@ -120,7 +125,21 @@ class Reader:
         rows["pid"], rows["comm"] = stays["pid"][overdue], stays["comm"][overdue]
         if kind == b"softirq":
             rows["vector"] = self._cpus["softirq_vector"][overdue]
+        for row in rows:
+            row["fed_ns"], row["idle_ns"] = _fed_and_idle(self._cpus["stays"][row["cpu"]], int(row["cpu"]))
         return rows
+
+
+def _fed_and_idle(stays: np.ndarray, cpu: int) -> tuple[int, int]:
+    """Return when the CPU's stopper last ran, which feeds the watchdog, and when the CPU was last idle for long.
+
+    By its latest stays; 0 where they do not go back so far.
+    """
+    stays = np.sort(stays[stays["started_ns"] > 0], order="started_ns")
+    stoppers = stays["started_ns"][stays["comm"] == f"migration/{cpu}".encode()]
+    begun, ended = stays["started_ns"][:-1], stays["started_ns"][1:]
+    idle = ended[(stays["pid"][:-1] == 0) & (ended - begun >= _TICKLESS_NS)]
+    return int(stoppers.max(initial=0)), int(idle.max(initial=0))
 
 
 def _ages(since_ns: np.ndarray, now_ns: int) -> _Ages:
@@ -173,7 +192,7 @@ class _Waits:
 
     def _judge(
         self, at: int, word: int, age_ns: int, running: set[int]
-    ) -> tuple[int, bytes, int, int, bytes, int] | None:
+    ) -> tuple[int, bytes, int, int, bytes, int, int, int] | None:
         tag = (word >> self._time_bits) - 1
         pid = tag << self._set_bits | at // self._ways.shape[1]
         state, cpu, comm = _task(pid)
@@ -182,7 +201,7 @@ class _Waits:
         # Read again: it may have run meanwhile.
         if state != b"R" or pid in running or int(self._ways.reshape(-1)[at]) != word:
             return None
-        return cpu, b"runnable", age_ns, pid, comm, 0
+        return cpu, b"runnable", age_ns, pid, comm, 0, 0, 0
 
 
 def _task(pid: int) -> tuple[bytes, int, bytes]:
