@@ -25,10 +25,12 @@ def _alert(
     left_s: float | None = 20,
     frame: str = "spin_in_softirq",
     severity: str = "warning",
+    state: str = "firing",
 ) -> Line:
     # The node's clock is an hour behind the receiver's.
     record: dict[str, Any] = {
-        "state": "firing",
+        "id": rule,
+        "state": state,
         "severity": severity,
         "rule": rule,
         "summary": "CPU 1 stuck",
@@ -100,6 +102,18 @@ def test_a_panic_that_was_said_and_did_not_come_is_a_miss():
     assert list(flood.misses()) == ["said a panic that did not come"]
     later = replace(flood, lines=(fault, _alert(30, left_s=23, frame="lab_nic_poll"), end))
     assert list(later.misses()) == []
+
+
+@pytest.mark.parametrize(
+    "unsaid", [{"left_s": None}, {"left_s": 60}, {"left_s": 3, "state": "resolved"}, {"left_s": None, "at_s": 33}]
+)
+def test_a_panic_that_was_unsaid_in_time_is_none(unsaid):
+    fault, end = Line(0, "guest", "lab: fault 1000.0"), Line(70 * _SECOND, "guest", "lab: over")
+    word = _alert(**{"at_s": 20, "frame": "lab_nic_poll", **unsaid})
+    lines = (fault, _alert(9, left_s=23, frame="lab_nic_poll"), word, end)
+    late = unsaid.get("at_s", 0) > 32
+    misses = ["said a panic that did not come"] if late else []
+    assert list(Run(SCENARIOS["printk-flood"], "6.1", lines, {}).misses()) == misses
 
 
 def test_another_panic_is_not_the_one_that_was_meant():

@@ -25,10 +25,10 @@ INTRODUCTION = (
 GOALS = (
     "What is asked of a run: a precursor is alerted before its panic, by a rule that is meant for it, and the culprit "
     "is named. A soft lockup or RCU stall is alerted in the first quarter of the time. A timer's countdown, as first "
-    "told, is right within 20 %; that of a slope, half-way. A countdown that has run out without a panic is a "
-    "miss. The receiver reports the silent node, and where nothing can be known before, the black box holds all but "
-    "the last 2 s. “first alert” and “panic” count from the fault; “≤ 23.0 s (-8%)” is a panic that came later than "
-    "was said by 8 % of the time that was left."
+    "told, is right within 20 %; that of a slope, half-way. A countdown that has run out without a panic, and was not "
+    "taken back before, is a miss. The receiver reports the silent node, and where nothing can be known before, the "
+    "black box holds all but the last 2 s. “first alert” and “panic” count from the fault; “≤ 23.0 s (-8%)” is a panic "
+    "that came later than was said by 8 % of the time that was left."
 )
 
 

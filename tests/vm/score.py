@@ -178,7 +178,7 @@ class Run:
             yield from self._alert_misses()
         if self.panic and self.silent_s is None:
             yield "the dead-man rule said nothing"
-        if not self.panic and self.countdown_told and self.countdown_told.panic_ns < self._end_ns:
+        if not self.panic and any(not self._taken_back(one) for one in self.told):
             yield "said a panic that did not come"
         if not scenario.panic and not scenario.rules and self.pages:
             yield f"false alarms: {', '.join(self.pages)}"
@@ -197,6 +197,19 @@ class Run:
                 yield "no countdown"
             elif abs(self.countdown_error) > _TOLERANCE:
                 yield f"countdown {self.countdown_error:+.0%}"
+
+    def _taken_back(self, told: Told) -> bool:
+        """Return whether a panic that did not come by the time that was said had been unsaid by then."""
+        due_ns = told.panic_ns
+        over_ns = next((line.at_ns for line in self.lines if line.text == "lab: over"), self._end_ns)
+        if due_ns is None or due_ns >= over_ns:
+            return True
+        later = (Told(line.at_ns, alert) for line, alert in self._alerts() if alert["id"] == told.alert["id"])
+        return any(
+            one.alert["state"] == "resolved" or one.panic_ns is None or one.panic_ns > due_ns
+            for one in later
+            if told.at_ns < one.at_ns < due_ns
+        )
 
     @property
     def _end_ns(self) -> int:
