@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 GROUP = "Investigate"
 ORDER = 6
 
-_FORMATS = ("folded", "speedscope", "pprof", "json", "csv")
+_OF_STACKS = ("folded", "speedscope", "pprof")
+_FORMATS = (*_OF_STACKS, "json", "csv")
 _MOST_FILES = 256  # a recording may name any number of tables
 
 
@@ -73,12 +74,15 @@ def export(
     foreshock export node17.fsk --format speedscope --range 40s..45s -o bad.speedscope.json
     foreshock export node17.fsk --format csv --series softirq.delay > delays.csv
     """
+    from tracer.analysis.shapes import SAMPLES, STACKS
     from tracer.analysis.source import Source
     from tracer.commands._output import output, refuse_existing
     from tracer.recording import RecordingReader
     from tracer.reports.export.selection import Selection
 
-    with RecordingReader(file) as reader:
+    # A range may count from an interval's start that has none of these.
+    tables = {*SAMPLES, *STACKS} if form in _OF_STACKS and time is None else None
+    with RecordingReader(file, tables) as reader:
         names = checked_series(series, reader.header)
         selection = Selection(pid=pid, cpus=cpu_set(cpus), series=names)
         source = Source.from_header(reader.header)
@@ -122,7 +126,7 @@ def _stacks(form: str, parts: Intervals, source: Source, file: str) -> Iterator[
     from tracer.reports.export.speedscope import speedscope
     from tracer.reports.export.stacks import StackWeights
 
-    weights = StackWeights(source, parts.selection)
+    weights = StackWeights(source, parts.selection, threads=form != "folded")
     recorded = False
     for windows in parts:
         weights.add_interval(windows)

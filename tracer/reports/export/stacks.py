@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.analysis.gate import checked
-from tracer.analysis.rows import text
+from tracer.analysis.rows import COMM, text
 from tracer.analysis.shapes import SAMPLES, STACKS
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Dictionary, Frame
@@ -18,7 +18,8 @@ from tracer.window import Window
 
 __all__ = ["KINDS", "Kind", "StackWeights", "WeightedStack"]
 
-_KEYS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", "S64"), ("stack", "u8")])
+_STACK = (("comm", COMM), ("stack", "u8"))
+_THREAD = (("pid", "u4"), ("tid", "u4"))
 _NO_STACK = (Frame(False, "", "[no stack]"),)
 _OTHERS = (Frame(False, "", "[others: too many to tell apart]"),)
 
@@ -49,16 +50,20 @@ class WeightedStack:
 
 
 class StackWeights:
-    """The stacks of the selected part of a recording, in bounded memory."""
+    """The stacks of the selected part of a recording, in bounded memory.
 
-    def __init__(self, source: Source, selection: Selection) -> None:
+    Without ``threads``, those of one name are taken together; their pid and tid are 0.
+    """
+
+    def __init__(self, source: Source, selection: Selection, *, threads: bool = True) -> None:
         self._source = source
         # Dictionary and samples are tables of one probe: whoever names one table means both.
         self._selection = replace(selection, series=())
         named = {name.partition(".")[0] for name in selection.series}
         self.kinds = tuple(kind for kind in KINDS if not named or kind.probe in named)
         self._dictionaries = {kind.probe: Dictionary() for kind in self.kinds}
-        self._sums = {kind.probe: Sums(_KEYS, ("weight", "count")) for kind in self.kinds}
+        keys = np.dtype([*(_THREAD if threads else ()), *_STACK])
+        self._sums = {kind.probe: Sums(keys, ("weight", "count")) for kind in self.kinds}
         self.start_ns = self.end_ns = 0
 
     def add_interval(self, windows: Sequence[Window]) -> None:
@@ -94,9 +99,10 @@ class StackWeights:
         sums, dictionary = self._sums[kind.probe], self._dictionaries[kind.probe]
         rows = sums.rows()
         known: dict[int, Sequence[Frame]] = {}
-        for pid, tid, comm, stack, weight, count in rows.tolist():
+        for *thread, comm, stack, weight, count in rows.tolist():
             if stack not in known:
                 known[stack] = dictionary.frames(stack) or _NO_STACK
+            pid, tid = thread or (0, 0)
             yield WeightedStack(text(comm), pid, tid, known[stack], *self._measures(kind, weight, count))
         if sums.other["weight"]:
             yield WeightedStack("", 0, 0, _OTHERS, *self._measures(kind, **sums.other))

@@ -15,6 +15,7 @@ __all__ = ["Blob"]
 
 _ALIGNED = 8  # JavaScript's arrays begin at multiples of their items' size
 _GZIP = 16 + zlib.MAX_WBITS
+_LEVEL = 4  # 6 takes four times as long for 5 % less
 
 
 class Blob:
@@ -37,6 +38,6 @@ class Blob:
         """Return base64 of gzip of: the length of the JSON (u4), the JSON filled up with spaces, the arrays."""
         head = dumps(tree).encode()
         head += b" " * (-(len(head) + 4) % _ALIGNED)
-        packer = zlib.compressobj(6, wbits=_GZIP)
+        packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
         packed = [packer.compress(part) for part in (len(head).to_bytes(4, "little"), head, *self._parts)]
         return base64.b64encode(b"".join([*packed, packer.flush()])).decode("ascii")
