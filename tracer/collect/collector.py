@@ -50,7 +50,8 @@ class Collector:
             for table in probe.tables
             if isinstance(table, Events)
         }
-        self._lost = {probe.name: [0] * len(_mapped(probe)) for probe in session.probes}
+        self._counted = {probe.name: _mapped(probe) for probe in session.probes}
+        self._lost = {name: [0] * len(losses) for name, losses in self._counted.items()}
         # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
         for _ in session.events():
             pass
@@ -61,7 +62,8 @@ class Collector:
                 polled.read(time.monotonic_ns())
         self._online = cpus.OnlineCpus()
         self._online_at_start = self._online_now = self._online.read()
-        self._clocked = any(isinstance(hook, Clock) for probe in session.probes for hook in probe.hooks)
+        clocked = [any(isinstance(hook, Clock) for hook in probe.hooks) for probe in session.probes]
+        self._clocked = {probe.name for probe, has in zip(session.probes, clocked, strict=True) if has}
         self._unclocked = 0
         for probe in session.probes:
             self._losses(probe)
@@ -175,12 +177,13 @@ class Collector:
 
     def _losses(self, probe: Probe) -> dict[str, int]:
         """Return what the probe missed since the last call, by reason."""
-        totals = [self._maps[loss.map].total(loss.field) for loss in _mapped(probe)]
+        counted = self._counted[probe.name]
+        totals = [self._maps[loss.map].total(loss.field) for loss in counted]
         losses: dict[str, int] = {}
-        for loss, total, before in zip(_mapped(probe), totals, self._lost[probe.name], strict=True):
+        for loss, total, before in zip(counted, totals, self._lost[probe.name], strict=True):
             # The counters have 64 bits, and so has their sum: both may wrap.
             losses[loss.reason] = losses.get(loss.reason, 0) + ((total - before) & 0xFFFFFFFFFFFFFFFF)
-        if any(isinstance(hook, Clock) for hook in probe.hooks):
+        if probe.name in self._clocked:
             losses["unclocked"] = self._unclocked
         self._lost[probe.name] = totals
         return losses

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tracer.probe import Table
 
-__all__ = ["Snapshots", "member"]
+__all__ = ["Snapshots"]
 
 #: A look takes about 2 µs, a program's writes a tenth of that.
 _LOOKS = 50
@@ -20,7 +20,8 @@ _FEW = 32
 class Snapshots:
     """The latest two copies of one mapped array, ``before`` and ``after``.
 
-    They were taken at ``start_ns`` and ``end_ns`` (CLOCK_MONOTONIC). ``tables`` are those made of the map: where all
+    They were taken at ``start_ns`` and ``end_ns`` (CLOCK_MONOTONIC); ``was`` and ``now`` are their members by path
+    (``"limit.suppressed"``). ``tables`` are those made of the map: where all
     have the same ``used``, rows never given out are not copied, which on a big node is most of the memory; their
     ``peaks`` are set back to 0 in the live map.
 
@@ -48,6 +49,7 @@ class Snapshots:
         self.live = live
         self.before = np.zeros_like(live)
         self.after = np.zeros_like(live)
+        self._live, self.was, self.now = _Members(live), _Members(self.before), _Members(self.after)
         # As bytes: numpy copies structs member by member.
         self._bytes, self._copy, self._older = (_bytes(rows) for rows in (live, self.after, self.before))
         self.start_ns = self.end_ns = time.monotonic_ns()
@@ -56,17 +58,18 @@ class Snapshots:
     def take(self) -> None:
         """Copy the live rows; what was ``after`` becomes ``before``."""
         self.before, self.after = self.after, self.before
+        self.was, self.now = self.now, self.was
         self._copy, self._older = self._older, self._copy
         self.start_ns = self.end_ns
         self._copy_rows()
         for histogram, readings in self._sums.items():
             readings.append(readings.pop(0))
-            readings[-1][self.rows] = self.live[histogram]["sum"][self.rows]
+            readings[-1][self.rows] = self._live[f"{histogram}.sum"][self.rows]
         for key in self._keys:
-            self.after[key][self.rows] = self.live[key][self.rows]
+            self.now[key][self.rows] = self._live[key][self.rows]
         for peak in self._peaks:
             # Of no more than this interval. What a program stores at the same moment counts for one of the two.
-            self.live[peak][self.rows[self.after[peak][self.rows] > 0]] = 0
+            self._live[peak][self.rows[self.now[peak][self.rows] > 0]] = 0
         self.end_ns = time.monotonic_ns()
 
     def _copy_rows(self) -> None:
@@ -97,17 +100,25 @@ class Snapshots:
 
     def total(self, path: str) -> int:
         """Return the sum of a counter in ``after``, modulo its width."""
-        counts = member(self.after, path)
+        counts = self.now[path]
         counts = counts if self._used is None else counts[self.rows]
         # Of few numbers Python makes a sum faster than numpy.
         return sum(counts.tolist()) if len(counts) < _FEW else int(counts.sum())
 
 
-def member(rows: np.ndarray, path: str) -> np.ndarray:
-    """Return a member that may lie in an embedded struct: ``"limit.suppressed"``."""
-    for name in path.split("."):
-        rows = rows[name]
-    return rows
+class _Members(dict[str, np.ndarray]):
+    """An array's members by path, each made once: numpy makes a new view whenever it is asked for one."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def __missing__(self, path: str) -> np.ndarray:
+        found = self._rows
+        for name in path.split("."):
+            found = found[name]
+        self[path] = found
+        return found
 
 
 def _bytes(rows: np.ndarray) -> np.ndarray:

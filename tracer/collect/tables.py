@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tracer.collect.snapshots import Snapshots, member
+from tracer.collect.snapshots import Snapshots
 from tracer.histogram import SLOTS
 from tracer.kernel.job import MapShape
 from tracer.probe import Table
@@ -53,7 +53,7 @@ def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarra
             rows[name] = place % size
         place = place // size
     for name in (*table.keys, *table.gauges, *table.peaks):
-        rows[_column(name)] = member(snapshots.after, name)[chosen]
+        rows[_column(name)] = snapshots.now[name][chosen]
     for path in table.counters:
         rows[_column(path)] = _difference(path, snapshots, chosen)
     if table.histogram:
@@ -75,18 +75,18 @@ def _candidates(table: Table, snapshots: Snapshots) -> _Index:
     rows = snapshots.rows
     changed = np.zeros(len(rows), dtype=bool)
     for path in table.counters:
-        changed |= member(snapshots.before, path)[rows] != member(snapshots.after, path)[rows]
+        changed |= snapshots.was[path][rows] != snapshots.now[path][rows]
     if table.histogram:
         changed |= snapshots.moved(table.histogram)
         # Only zeros leave the sum as it is, and they have a slot of their own.
-        earlier, later = (member(side, table.histogram)["slots"] for side in (snapshots.before, snapshots.after))
-        changed |= earlier[rows, 0] != later[rows, 0]
+        slots = f"{table.histogram}.slots"
+        changed |= snapshots.was[slots][rows, 0] != snapshots.now[slots][rows, 0]
     return rows[changed]
 
 
 def _difference(path: str, snapshots: Snapshots, chosen: _Index) -> np.ndarray:
-    difference: np.ndarray = member(snapshots.after, path)[chosen]
-    difference -= member(snapshots.before, path)[chosen]
+    difference: np.ndarray = snapshots.now[path][chosen]
+    difference -= snapshots.was[path][chosen]
     return difference
 
 

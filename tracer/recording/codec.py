@@ -63,7 +63,8 @@ class FrameEncoder:
         if forget:
             structure["forget"] = True
         try:
-            frame = pack_frame(Kind.WINDOWS, structure, b"".join(data))
+            # Windows have been checked one by one, columns when their layout was new.
+            frame = pack_frame(Kind.WINDOWS, structure, b"".join(data), checked=not new)
         except ValueError as error:
             raise _too_large(str(error)) from None
         # Only now: a frame that could not be made has defined nothing.

@@ -96,9 +96,12 @@ def check_preamble(preamble: bytes) -> None:
         )
 
 
-def pack_frame(kind: int, structure: Mapping[str, Any], columns: bytes = b"") -> bytes:
-    """Return a whole frame. Raises ValueError or TypeError when it is one that a reader would refuse."""
-    payload = pack_payload(structure, columns)
+def pack_frame(kind: int, structure: Mapping[str, Any], columns: bytes = b"", *, checked: bool = False) -> bytes:
+    """Return a whole frame; for ``checked`` see ``pack_payload``.
+
+    Raises ValueError or TypeError when it is one that a reader would refuse.
+    """
+    payload = pack_payload(structure, columns, checked=checked)
     if len(payload) > MAX_BODY:
         raise ValueError(f"it takes {len(payload)} bytes, the most is {MAX_BODY}")
     body, compression = _deflate(payload), _ZLIB

@@ -23,16 +23,20 @@ _LENGTH = struct.Struct("<I")
 PLACE_OF_MAP = _LENGTH.size
 
 
-def pack_payload(structure: Mapping[str, Any], columns: bytes = b"") -> bytes:
-    """Return a payload. Raises ValueError or TypeError when it is one that a reader would refuse."""
+def pack_payload(structure: Mapping[str, Any], columns: bytes = b"", *, checked: bool = False) -> bytes:
+    """Return a payload. Raises ValueError or TypeError when it is one that a reader would refuse.
+
+    ``checked``: the caller knows that no single container or name in the map is too large.
+    """
     # A lone surrogate (a file name that isn't UTF-8) becomes "\\udcff": readable, and no terminal chokes on it.
     packed: bytes = msgpack.packb(structure, unicode_errors="backslashreplace")
     if len(packed) > MAX_STRUCTURE:
         raise ValueError(f"its description takes {len(packed)} bytes, the most is {MAX_STRUCTURE}")
-    try:
-        _unpack(packed)
-    except RecordingError as error:
-        raise ValueError(error.message) from None
+    if not checked or len(packed) > _MAX_CONTAINERS:
+        try:
+            _unpack(packed)
+        except RecordingError as error:
+            raise ValueError(error.message) from None
     return _LENGTH.pack(len(packed)) + packed + columns
 
 

@@ -11,18 +11,12 @@ import numpy as np
 
 from tracer.errors import RecordingError
 from tracer.recording.columns import decode_column, encode_column, encoded_size
+from tracer.recording.description import MAX_ROWS, check_description
 from tracer.recording.dtypes import MAX_LAYOUTS, Path, leaves
 from tracer.window import Window
 
 __all__ = ["decode_window", "encode_window", "fill_window", "pass_window", "skip_window"]
 
-_MAX_ROWS = 1 << 22  # rows without a column take no bytes
-_MAX_NAME = 255
-_MAX_LOSSES = 256
-_U64 = 1 << 64
-_I63 = 1 << 63
-_NAMES = ("probe", "table")
-_LIMITS = (("start_ns", _I63), ("end_ns", _I63), ("rows", _MAX_ROWS + 1), ("layout", MAX_LAYOUTS))
 _KEYS = ("probe", "table", "start_ns", "end_ns", "losses", "layout", "rows", "columns")
 
 
@@ -43,7 +37,7 @@ def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[byt
         "columns": forms,
     }
     try:
-        _check(description)
+        check_description(description)
     except RecordingError as error:
         raise ValueError(f"{name}: {error.message}") from None
     return description, data
@@ -90,7 +84,7 @@ def pass_window(description: object, layouts: list[np.dtype], data: memoryview) 
     if not isinstance(description, dict):
         raise RecordingError("a window is not a map.")
     rows, layout = description.get("rows"), description.get("layout")
-    if type(rows) is not int or type(layout) is not int or not (0 <= rows <= _MAX_ROWS and 0 <= layout < len(layouts)):
+    if type(rows) is not int or type(layout) is not int or not (0 <= rows <= MAX_ROWS and 0 <= layout < len(layouts)):
         raise RecordingError("a window's rows or layout are out of range.")
     if not rows:
         return data
@@ -105,7 +99,7 @@ def pass_window(description: object, layouts: list[np.dtype], data: memoryview) 
 def _described(description: object, layouts: list[np.dtype]) -> dict[str, Any]:
     if not isinstance(description, dict):
         raise RecordingError("a window is not a map.")
-    _check(description)
+    check_description(description)
     if description["layout"] >= len(layouts):
         raise RecordingError("a window's columns are not described.")
     return description
@@ -219,21 +213,3 @@ def _at(rows: np.ndarray, path: Path) -> np.ndarray:
     for name in path:
         rows = rows[name]
     return rows
-
-
-def _check(description: dict[str, Any]) -> None:
-    get = description.get
-    for key in _NAMES:
-        if not isinstance(name := get(key), str) or len(name) > _MAX_NAME:
-            raise RecordingError(f"a window's {key} is not a name.")
-    for key, limit in _LIMITS:
-        if type(number := get(key)) is not int or not 0 <= number < limit:
-            raise RecordingError(f"a window's {key} is out of range.")
-    if description["start_ns"] > description["end_ns"]:
-        raise RecordingError("a window ends before it starts.")
-    losses = get("losses")
-    if not isinstance(losses, dict) or len(losses) > _MAX_LOSSES:
-        raise RecordingError("a window's losses are not a map.")
-    for reason, number in losses.items():
-        if not isinstance(reason, str) or len(reason) > _MAX_NAME or type(number) is not int or not 0 <= number < _U64:
-            raise RecordingError("a window's losses are not numbers by name.")
