@@ -8,17 +8,15 @@ from typing import Any
 from tracer.compare.comparison import Comparison, Detail, Suspect
 from tracer.compare.telling import Told
 from tracer.compare.verdict import headline
-from tracer.escape import printable
-from tracer.reports.layout import Style, table, wrap
-from tracer.reports.sections._section import ROWS, Section
+from tracer.reports.layout import Style, wrap
+from tracer.reports.sections._section import PROSE_WIDTH, ROWS, as_lines
 from tracer.reports.sections.comparison import differing, suspects, victims
-from tracer.units import clip, count, duration, many, moment
+from tracer.units import count, duration, many, moment
 
 __all__ = ["SCHEMA", "as_dict", "render"]
 
 SCHEMA = "foreshock.compare/1"
 _LEAST_WIDTH = 80
-_PROSE_WIDTH = 110
 _FEW = (
     "fewer than 8 nodes: their own scatter is not known, so that only deviations of 25 % and more count, and "
     "confidence is low"
@@ -39,12 +37,12 @@ def render(
     ``details`` are of suspects, by label; ``skipped`` are recordings that could not be read, with the reason.
     """
     width, style = max(width, _LEAST_WIDTH), Style(color)
-    prose = min(width, _PROSE_WIDTH)
+    prose = min(width, PROSE_WIDTH)
     striking = ("bold", "red") if comparison.suspects else ("bold", "yellow") if comparison.common else ("bold",)
     lines = [style(line, *striking) for line in wrap(headline(comparison, details), prose, "", "  ")]
     lines += ["", *wrap(_scope(comparison), prose)]
     for section in (suspects(comparison, details), victims(comparison), differing(comparison)):
-        lines += _section(section, width, style)
+        lines += as_lines(section, width, style)
     if comparison.common:
         lines += ["", style("COMMON CAUSE", "bold")]
         lines += [
@@ -78,16 +76,6 @@ def _limits(comparison: Comparison, skipped: Sequence[tuple[str, str]]) -> list[
     found += [f"{title}: recorded on {having} of {nodes} nodes" for title, having in comparison.partly]
     found += [f"skipped: {path}: {why}" for path, why in (*skipped, *comparison.left_out)]
     return found + [f"{label}: {remark}" for label, remark in comparison.remarks]
-
-
-def _section(section: Section | None, width: int, style: Style) -> list[str]:
-    if section is None:
-        return []
-    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
-    lines += [style(f"  {section.more}", "dim")] if section.more else []
-    return lines + [
-        line for note in section.notes for line in wrap(printable(note), min(width, _PROSE_WIDTH), "  ", "    ")
-    ]
 
 
 def as_dict(
@@ -143,6 +131,8 @@ def _suspect(one: Suspect, length_ns: int, detail: Detail) -> dict[str, Any]:
         "lasting": one.lasting,
         "cpus": detail.cpus,
         "who": detail.who,
+        "rank": detail.rank,
+        "jobs": detail.jobs,
         "deviations": [_deviation(told, length_ns) for told in one.deviations],
     }
 

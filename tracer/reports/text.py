@@ -13,6 +13,7 @@ from tracer.escape import printable
 from tracer.probes import all_probes
 from tracer.reports.layout import Column, Style, table, wrap
 from tracer.reports.sections import SECTIONS, Section
+from tracer.reports.sections._section import PROSE_WIDTH
 from tracer.reports.sections.stacks import folded
 from tracer.units import clip, count, duration, many, memory, moment, percent
 
@@ -22,7 +23,6 @@ __all__ = ["loss_meaning", "render"]
 _SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.NOTE: "- "}
 _COLORS = {Severity.CRITICAL: ("bold", "red"), Severity.WARNING: ("bold", "yellow"), Severity.NOTE: ("bold",)}
 _LEAST_WIDTH = 80
-_PROSE_WIDTH = 110  # longer lines of prose are hard to read however wide the terminal is
 
 
 def render(
@@ -70,7 +70,7 @@ def _heading(summary: Summary, source: Source, title: str, width: int, style: St
 
 def _verdict(verdict: Verdict, source: Source, width: int, style: Style) -> list[str]:
     """Headline, findings, caveats, what is normal, what was not seen."""
-    width = min(width, _PROSE_WIDTH)
+    width = min(width, PROSE_WIDTH)
     severity = verdict.severity
     head = f"VERDICT  {verdict.headline}"
     lines = [style(head, *(_COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)))]
@@ -159,7 +159,7 @@ def _section(section: Section | None, width: int, style: Style) -> list[str]:
         body = [body[0], *(line for pair in zip(body[1:], below, strict=True) for line in pair)]
     lines = ["", style(clip(section.title, width), "bold"), *body]
     below = [f"  {section.more}"] if section.more else []
-    below += [line for note in section.notes for line in wrap(note, min(width, _PROSE_WIDTH), "  ", "    ")]
+    below += [line for note in section.notes for line in wrap(note, min(width, PROSE_WIDTH), "  ", "    ")]
     return [*lines, *_dim(below, style)]
 
 

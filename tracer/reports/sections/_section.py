@@ -9,11 +9,13 @@ from typing import Any
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame
 from tracer.analysis.statistics import Statistics
-from tracer.reports.layout import Column
-from tracer.units import at_most, duration, many, moment
+from tracer.escape import printable
+from tracer.reports.layout import Column, Style, table, wrap
+from tracer.units import at_most, clip, duration, many, moment
 
-__all__ = ["QUANTILES", "ROWS", "Section", "known", "more", "of_filter", "quantiles", "when"]
+__all__ = ["PROSE_WIDTH", "QUANTILES", "ROWS", "Section", "as_lines", "known", "more", "of_filter", "quantiles", "when"]
 
+PROSE_WIDTH = 110  # longer lines of prose are hard to read however wide the terminal is
 ROWS = 8  # the worst of a kind; the rest is counted, and in the JSON
 #: Where not all fit, p90 goes first, then p99.9, then p50.
 QUANTILES = (Column("p50", rank=1), Column("p90", rank=3), Column("p99"), Column("p99.9", rank=2), Column("max"))
@@ -32,6 +34,17 @@ class Section:
     more: str = ""
     stacks: Sequence[Sequence[Frame]] = ()
     notes: Sequence[str] = ()
+
+
+def as_lines(section: Section | None, width: int, style: Style) -> list[str]:
+    """Return a section without stacks as lines of at most ``width`` cells, after an empty one; none of none."""
+    if section is None:
+        return []
+    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
+    lines += [style(f"  {section.more}", "dim")] if section.more else []
+    return lines + [
+        line for note in section.notes for line in wrap(printable(note), min(width, PROSE_WIDTH), "  ", "    ")
+    ]
 
 
 def quantiles(one: Statistics) -> list[str]:
