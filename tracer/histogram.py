@@ -30,6 +30,7 @@ __all__ = [
     "count",
     "quantile_ns",
     "max_ns",
+    "reaches",
     "count_above",
 ]
 
@@ -101,6 +102,11 @@ def max_ns(slots: _Slots) -> float:
     """Return the upper edge in ns of the highest slot in use (to be shown as ``≤``); NaN when empty."""
     used = np.flatnonzero(slots)
     return _upper_ns(int(used[-1])) if used.size else float("nan")
+
+
+def reaches(slots: _Slots, threshold_ns: int) -> npt.NDArray[np.bool_]:
+    """Return for many histograms, shape ``(…, SLOTS)``, at once whether ``max_ns`` is at least ``threshold_ns``."""
+    return np.asarray(np.any(np.asarray(slots)[..., int(slot_of(threshold_ns)) :], axis=-1))
 
 
 def count_above(slots: _Slots, threshold_ns: int) -> int:

@@ -152,3 +152,14 @@ def test_coarser_schemas_merge_whole_buckets(step: int):
         for _ in range(step):
             coarse = coarse + 1 >> 1
         assert coarse - 1 < Fraction(bucket, 2**step) <= coarse
+
+
+def test_which_of_many_histograms_reach_a_value_is_what_their_maxima_say():
+    values = np.random.default_rng(1).integers(1, 2**40, (200, 3))
+    slots = np.zeros((201, h.SLOTS), np.uint32)
+    for row, some in zip(slots, values, strict=False):
+        row += np.bincount(h.slot_of(some), minlength=h.SLOTS).astype(np.uint32)
+    for threshold in (1, 10**9, 3 * 10**10, 2**62):
+        found = [bool(h.max_ns(row) >= threshold) for row in slots]
+        assert h.reaches(slots, threshold).tolist() == found
+    assert h.reaches(slots, 10**9).any() and not h.reaches(slots, 10**9).all()

@@ -71,7 +71,7 @@ class Merged:
         if rows.shape[0] == 0:
             return
         which, places = self._places(rows)
-        kept = rows[which]
+        kept = rows if len(which) == len(rows) else rows[which]
         self.unkept_rows += rows.shape[0] - kept.shape[0]
         if has(rows, "slots"):
             _add_at(self._slots, places, kept["slots"])

@@ -90,4 +90,5 @@ def _hashed(words: Sequence[np.ndarray]) -> np.ndarray:
     for word in words:
         hashes = (hashes ^ word) * np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
         hashes ^= hashes >> np.uint64(29)
-    return hashes >> np.uint64(64 - _MOST_HASH.bit_length())
+    kept: np.ndarray = hashes >> np.uint64(64 - _MOST_HASH.bit_length())
+    return kept

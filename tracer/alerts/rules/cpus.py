@@ -118,11 +118,8 @@ def _hard_lockup(view: View) -> Iterator[Condition]:
 
 def _watchdog_unfed(view: View) -> Iterator[Condition]:
     window = view.windows[_FEED]
-    for row in window.rows:
-        late_ns = float(histogram.max_ns(row["slots"]))
-        if not late_ns >= limits.UNFED_NS:
-            continue
-        cpu = int(row["cpu"])
+    for row in _reaching(window, limits.UNFED_NS):
+        late_ns, cpu = float(histogram.max_ns(row["slots"])), int(row["cpu"])
         budget = deadlines.soft_lockup(view)
         allowed = f"; it complains at {duration(budget.logs_ns)} without it" if budget.logs_ns else ""
         yield Condition(
@@ -165,10 +162,15 @@ def stuck_cpus(view: View) -> set[int]:
     found = set(open_rows["cpu"][open_rows["kind"] != b"runnable"].tolist())
     if _STALLS in view.windows:
         found.update(view.windows[_STALLS].rows["cpu"].tolist())
-    for row in view.windows[_ENDED].rows if _ENDED in view.windows else ():
-        if histogram.max_ns(row["slots"]) >= limits.STALL_WARN_NS:
-            found.add(int(row["cpu"]))
+    if _ENDED in view.windows:
+        found.update(int(row["cpu"]) for row in _reaching(view.windows[_ENDED], limits.STALL_WARN_NS))
     return found
+
+
+def _reaching(window: Window, threshold_ns: int) -> np.ndarray:
+    """Return the rows whose histogram holds such a value."""
+    rows = window.rows
+    return rows[histogram.reaches(rows["slots"], threshold_ns)] if len(rows) else rows
 
 
 def is_ksoftirqd(row: np.void) -> bool:
