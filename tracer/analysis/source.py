@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracer.analysis.jobs import Jobs
 from tracer.analysis.names import task
 from tracer.analysis.rows import has, text
 from tracer.probe import Clock
@@ -31,6 +32,7 @@ class Source:
     ``learn_clock`` tells when it was set. ``filters`` say what was traced
     only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without. ``pid`` is
     the process that recorded, 0 when unknown. ``sample_hz`` is how often a second each CPU's stack was sampled.
+    ``labels`` are those that the user gave, ``jobs`` what processes belong to, as far as windows of it were added.
     """
 
     host: str = ""
@@ -46,6 +48,8 @@ class Source:
     filters: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    jobs: Jobs = field(default_factory=Jobs, compare=False)
     _steps: list[tuple[float, float]] = field(default_factory=list, compare=False)
 
     @classmethod
@@ -70,6 +74,7 @@ class Source:
             filters=_pairs(node.get("filters")),
             refused=_pairs(node.get("refused")),
             missing=_pairs(node.get("missing")),
+            labels=_pairs(node.get("labels")),
         )
 
     def unix_ns(self, monotonic_ns: float) -> float:
@@ -91,15 +96,18 @@ class Source:
     @property
     def task_filters(self) -> tuple[tuple[str, str], ...]:
         """The filters that leave tasks out: what counts by task is then of some, what counts by CPU of all."""
-        return tuple(one for one in self.filters if one[0] in ("pid", "cgroup"))
+        return tuple(one for one in self.filters if one[0] in ("pid", "cgroup", "job", "rank"))
 
     def is_own(self, comm: str, *pids: int) -> bool:
         """Return whether a task is foreshock itself: by its thread's or process's id, or a name nobody else has."""
         return comm == "foreshock" or (self.pid > 0 and self.pid in pids)
 
     def task(self, comm: str, pid: int, tgid: int = 0) -> str:
-        """Return how a task is called; foreshock's own say so."""
-        return f"foreshock itself[{pid}]" if self.is_own(comm, pid, tgid) else task(comm, pid)
+        """Return how a task is called; foreshock's own say so, and those of a job whose they are."""
+        if self.is_own(comm, pid, tgid):
+            return f"foreshock itself[{pid}]"
+        member = self.jobs.of(tgid, pid)
+        return f"{task(comm, pid)} ({member.title})" if member else task(comm, pid)
 
 
 class _Map:

@@ -63,13 +63,24 @@ class CgroupNames:
 
     def id_of(self, path: str) -> int:
         """Return the id of the group with this path, as in /proc/PID/cgroup; 0 when there is none."""
-        below = os.path.relpath(os.fsencode(path), self._root) if path.startswith("/") else os.fsencode(path)
-        if not self._mount or below.split(b"/")[0] == b"..":
-            return 0
         try:
-            return os.stat(os.path.join(self._mount, below)).st_ino
+            return os.stat(self._folder(os.fsencode(path))).st_ino
         except OSError:
             return 0
+
+    def processes(self, path: bytes) -> set[int]:
+        """Return the processes of the group with this path, without those below it; none when there is no such one."""
+        folder = self._folder(path)
+        try:
+            with open(os.path.join(folder, b"cgroup.procs"), "rb") as file:
+                return {int(line) for line in file}
+        except (OSError, ValueError):
+            return set()
+
+    def _folder(self, path: bytes) -> bytes:
+        """Return where the group with this path is; b"" when it can't be seen from here."""
+        below = os.path.relpath(path, self._root) if path.startswith(b"/") else path
+        return os.path.join(self._mount, below) if self._mount and below.split(b"/")[0] != b".." else b""
 
     def _scan(self) -> None:
         began = time.monotonic()

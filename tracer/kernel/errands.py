@@ -1,7 +1,7 @@
 """What the privileged helper answers, and how: a closed set of questions, each as long as the others.
 
 A question is ``QUESTION`` (its number, an ``Errand``, an argument), an answer ``ANSWER`` (that number, 0 or an errno)
-with the text of a stack behind it, or with descriptors.
+with a text behind it, a stack or variables, or with descriptors.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ MOST_CLOCKS = 8
 
 
 class Errand(enum.IntEnum):
-    """What may be asked for. The argument is a CPU, nothing (0), or a thread."""
+    """What may be asked for. The argument is a CPU, nothing (0), a thread, or a process."""
 
     CLOCKS = 1
     ACCOUNTING = 2
     STACK = 3
+    VARIABLES = 4
 
 
 class _Budget:
@@ -56,6 +57,8 @@ def serve(channel: socket.socket, deeds: Deeds) -> None:
         Errand.CLOCKS: _Budget(2 * len(deeds.cpus), 10),
         Errand.ACCOUNTING: _Budget(2, 60),
         Errand.STACK: _Budget(64, 1),
+        # All processes at the start, where a job is asked for.
+        Errand.VARIABLES: _Budget(4096, 60),
     }
     while question := channel.recv(QUESTION.size + 1):
         answer, descriptors = _answer(question, deeds, budgets)
@@ -79,6 +82,8 @@ def _answer(question: bytes, deeds: Deeds, budgets: dict[Errand, _Budget]) -> tu
             descriptors = deeds.clocks(argument)
         elif errand is Errand.STACK:
             text = deeds.stack(argument)
+        elif errand is Errand.VARIABLES:
+            text = deeds.variables(argument)
         else:
             descriptors = [deeds.accounting()]
     except (struct.error, ValueError):

@@ -20,7 +20,7 @@ __all__ = ["NAME", "Helper"]
 
 NAME = "foreshock-help"
 
-_PATIENCE_SECONDS = {Errand.CLOCKS: 0.5, Errand.ACCOUNTING: 0.1, Errand.STACK: 0.1}
+_PATIENCE_SECONDS = {Errand.CLOCKS: 0.5, Errand.ACCOUNTING: 0.1, Errand.STACK: 0.1, Errand.VARIABLES: 0.1}
 _END_SECONDS = 0.5
 
 
@@ -61,6 +61,10 @@ class Helper:
     def stack(self, tid: int) -> bytes:
         """As ``clocks``."""
         return self._ask(Errand.STACK, tid)[0]
+
+    def variables(self, pid: int) -> bytes:
+        """As ``clocks``."""
+        return self._ask(Errand.VARIABLES, pid)[0]
 
     def trouble(self) -> str:
         """Return what to say once the helper has ended, which it should not; "" as long as it is there."""
@@ -107,8 +111,8 @@ class Helper:
 
 
 _WITHOUT = (
-    "from now on no clocks for CPUs that come online, no run times of programs, and no stacks of blocked tasks; "
-    "everything else goes on"
+    "from now on no clocks for CPUs that come online, no run times of programs, no stacks of blocked tasks, no new "
+    "ranks of jobs; everything else goes on"
 )
 
 

@@ -116,6 +116,10 @@ class Session:
         except OSError:
             return None
 
+    def variables(self, pid: int) -> bytes:
+        """Return what ``jobs.chosen`` does of a process's environment. Raises OSError when there is no answer now."""
+        return self._deeds.variables(pid)
+
     def delegate(self) -> None:
         """Have a process of its own do what takes privileges from now on, so that this one can do without.
 

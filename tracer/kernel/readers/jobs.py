@@ -1,0 +1,128 @@
+"""Jobs and ranks on this node: users of the CPU, each looked at once, a few per interval."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tracer.kernel.census import Census, Process
+from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.cpus import in_host_pids
+from tracer.kernel.jobs import Labels
+from tracer.kernel.members import look
+from tracer.kernel.session import Session
+from tracer.probe import Probe
+
+__all__ = ["Reader"]
+
+_ROW = np.dtype(
+    [
+        ("pid", "u4"),
+        ("began_ns", "u8"),
+        ("ended", "u1"),
+        ("rank", "i4"),
+        ("local_rank", "i4"),
+        ("world_size", "i4"),
+        ("node", "i4"),
+        ("job", "S64"),
+        ("step", "S16"),
+        ("pod", "S64"),
+        ("namespace", "S64"),
+        ("container", "S12"),
+        ("comm", "S16"),
+        ("cgroup", "S192"),
+    ]
+)
+#: What uses less is no rank, and its environment nobody's business.
+LEAST_NS = 250_000_000
+#: At most so many environments are read per interval, so many processes wait for it, and so many are known.
+_LOOKS, _MOST_WAITING, _MOST_KNOWN = 32, 4096, 1024
+#: A turn over all processes may use so much of one CPU, and comes this often at most.
+_SHARE, _TURN_NS = 0.0005, 10_000_000_000
+#: Everything is told again, for those who read only a part.
+_AGAIN_NS = 300_000_000_000
+
+Read = dict[str, tuple[np.ndarray, Mapping[str, int]]]
+
+
+class _Member(NamedTuple):
+    process: Process
+    labels: Labels
+    cgroup: bytes
+
+
+class Reader:
+    """Fills ``jobs.members``: a process when it is found, when it has ended, and every five minutes."""
+
+    def __init__(self, session: Session, probe: Probe) -> None:
+        del probe
+        self._session = session
+        self._cgroups = CgroupNames()
+        self._census = Census(LEAST_NS)
+        self._waiting: deque[int] = deque(maxlen=_MOST_WAITING)
+        self._known: dict[int, _Member] = {}
+        self._turn_ns = self._again_ns = 0
+        self._untold = 0
+        # In another pid namespace the programs' numbers are other processes'.
+        self._able = in_host_pids()
+
+    def read(self, now_ns: int) -> Read:
+        """Return the table; ``unread`` counts environments that did not come, ``untold`` processes beyond the limit."""
+        self._untold = unread = 0
+        rows: list[tuple[object, ...]] = []
+        # The first read is a beginning: what it returned would be of no interval.
+        if self._able and self._again_ns:
+            if now_ns >= self._turn_ns:
+                rows += self._turn(now_ns)
+            for _ in range(min(_LOOKS, len(self._waiting))):
+                member, answered = self._look(self._waiting.popleft())
+                unread += not answered
+                if member:
+                    rows.append(_row(member))
+            if now_ns >= self._again_ns:
+                rows = [*(row for row in rows if row[2]), *map(_row, self._known.values())]
+        if now_ns >= self._again_ns:
+            self._again_ns = now_ns + _AGAIN_NS
+        losses = {"unread": unread, "untold": self._untold, "foreign": int(not self._able)}
+        return {"members": (np.array(rows, _ROW), losses)}
+
+    def forget(self) -> None:
+        """Tell everything again: for who can't read what came before."""
+        self._again_ns = min(self._again_ns, 1)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _turn(self, now_ns: int) -> list[tuple[object, ...]]:
+        """Look for new users, and return the rows of members that have ended."""
+        began_ns = time.thread_time_ns()
+        came = self._census.turn()
+        gone = [pid for pid in self._known if pid not in self._census.users]
+        gone += [pid for pid in came if pid in self._known]
+        rows = [_row(self._known.pop(pid), ended=1) for pid in dict.fromkeys(gone)]
+        self._waiting.extend(came)
+        cost_ns = time.thread_time_ns() - began_ns
+        self._turn_ns = now_ns + max(_TURN_NS * 99 // 100, int(cost_ns / _SHARE))
+        return rows
+
+    def _look(self, pid: int) -> tuple[_Member | None, bool]:
+        """Return a process as a member of something, and whether its environment could be asked for."""
+        found = look(pid, self._session.variables)
+        if found is None or found.labels == Labels():
+            return None, found is None or found.answered
+        if len(self._known) >= _MOST_KNOWN and pid not in self._known:
+            self._untold += 1
+            return None, found.answered
+        self._known[pid] = _Member(found.process, found.labels, self._cgroups.cgroup_of(pid))
+        return self._known[pid], found.answered
+
+
+def _row(member: _Member, ended: int = 0) -> tuple[object, ...]:
+    process, one, cgroup = member
+    numbers = one.rank, one.local_rank, one.world_size, one.node
+    names = one.job, one.step, one.pod, one.namespace, one.container
+    return (process.pid, max(0, process.began_ns), ended, *numbers, *names, process.comm, cgroup[-192:])
