@@ -31,7 +31,8 @@ class Detail:
     """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
 
     ``holder`` and ``pid`` are the task that had the CPU, if it is one. ``throttled``: tasks waited for CPUs that were
-    idle, as a CPU quota makes them.
+    idle, as a CPU quota makes them. ``rank`` is the one that waited most, as in ``rank 37 of job 48213``; ``jobs`` what
+    ran there.
     """
 
     cpus: str = ""
@@ -39,6 +40,8 @@ class Detail:
     holder: str = ""
     pid: int = 0
     throttled: bool = False
+    rank: str = ""
+    jobs: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ __all__ = ["look"]
 
 # Where one CPU has this share of all the time, it is the one.
 _MAIN_SHARE = 0.5
+_JOBS = 2
 
 
 def look(suspect: Suspect) -> Detail:
@@ -28,8 +29,9 @@ def look(suspect: Suspect) -> Detail:
     except RecordingError:
         return Detail()  # a pipe can be read once
     finding = next((one for one in judge(summary).things if _about(one, series)), None)
+    rank, jobs = _rank(summary), ", ".join(summary.source.jobs.sentences(_JOBS))
     if finding is None:
-        return Detail(cpus=_main_cpu(summary, series))
+        return Detail(cpus=_main_cpu(summary, series), rank=rank, jobs=jobs)
     values = finding.values
     # One task, and not one of many that had the CPU for a part of the time each.
     one = values.get("cause") == "hog"
@@ -39,12 +41,25 @@ def look(suspect: Suspect) -> Detail:
         holder=str(values["holder_comm"]) if one else "",
         pid=int(str(values["holder_pid"])) if one else 0,
         throttled=values.get("cause") == "idle",
+        rank=rank,
+        jobs=jobs,
     )
 
 
 def _about(finding: Finding, series: Series) -> bool:
     same = finding.rule.split(".")[0] == METRICS[series.metric].table[0]
     return same and finding.values.get("vector", series.part) == series.part
+
+
+def _rank(summary: Summary) -> str:
+    """Return the rank that lost most of what is known of long waits, if it is one."""
+    worst, lost = summary.events("runqueue", "worst"), dict[str, int]()
+    for event in worst.events if worst else ():
+        member = summary.source.jobs.of(int(event.get("tgid", 0)), int(event.get("pid", 0)))
+        if member and member.rank >= 0:
+            lost[member.title] = lost.get(member.title, 0) + int(event.get("wait_ns", 0))
+    most = max(lost, key=lambda rank: lost[rank], default="")
+    return most if most and lost[most] >= _MAIN_SHARE * sum(lost.values()) else ""
 
 
 def _main_cpu(summary: Summary, series: Series) -> str:

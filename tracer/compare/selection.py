@@ -11,6 +11,8 @@ from tracer.compare.node import Node
 
 __all__ = ["comparable", "labels", "partly"]
 
+_ASKED = frozenset({"job", "rank"})
+
 
 def comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
     """Return the nodes that can be compared, and the others with the reason."""
@@ -43,7 +45,12 @@ def _architecture(node: Node) -> str:
 
 
 def _filters(node: Node) -> str:
-    return ", ".join(f"{name} {value}" for name, value in node.source.filters) or "none"
+    given = dict(node.source.filters)
+    if given.keys() & _ASKED:
+        # A job is another process, or cgroup, on every node, and its ranks are what is compared.
+        given = {name: value for name, value in given.items() if name not in ("pid", "cgroup", "rank")}
+        given.setdefault("job", "of a rank")
+    return ", ".join(f"{name} {value}" for name, value in given.items()) or "none"
 
 
 def labels(nodes: Sequence[Node]) -> tuple[str, ...]:
