@@ -12,7 +12,7 @@ help:
 	@echo 'make bench    what foreshock costs, measured here, into docs/benchmarks.md; BENCH=start for a part of it'
 	@echo 'make bench-detect  how well foreshock compare finds faults in simulated clusters, beside other methods'
 	@echo 'make bench-cohorts  how often the intervals of foreshock compare --by hold, in simulated cohorts'
-	@echo 'make lab-quick  two of them, as tests'
+	@echo 'make lab-quick  two of them, as tests; make test has them as well'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
 	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'
 	@echo 'make lint     style, types, import order, generated docs'
@@ -40,13 +40,11 @@ bench-detect: setup
 bench-cohorts: setup
 	@cd tests && PYTHONPATH=.. ../$(PYTHON) -m sim.cohorts $(COHORTS)
 
-lab:
-	@.ci/setup lab
+lab: setup
 	@$(PYTHON) -m tests.vm $(LAB)
 
 # Two of the lab's scenarios, as tests.
-lab-quick:
-	@.ci/setup lab
+lab-quick: setup
 	@$(PYTHON) -m pytest tests/vm
 
 calm: setup
