@@ -14,6 +14,7 @@ from tracer.probes import all_probes
 from tracer.selftest import Check, Evidence, all_checks
 from tracer.selftest import hardirq as hardirq_checks
 from tracer.selftest import offcpu as offcpu_checks
+from tracer.selftest import oncpu as oncpu_checks
 from tracer.selftest import rcu as rcu_checks
 from tracer.selftest import runqueue as runqueue_checks
 from tracer.selftest._evidence import Scene, Span
@@ -172,3 +173,10 @@ def test_fits_80_columns_and_escapes_names():
     text = _as_text([("runqueue_cgroup", replace(check))])
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
+
+
+def test_among_strange_pids_who_is_who_is_not_judged():
+    strange = replace(evidence(), host_pids=False)
+    assert next(runqueue_checks.check(strange)).status == "SKIP"
+    for checks in (offcpu_checks, oncpu_checks):
+        assert [check.status for check in checks.check(strange)] == ["SKIP"]

@@ -14,7 +14,10 @@ from tracer.probes import all_probes
 from tracer.window import Window
 from tracer.workloads import Places
 
-__all__ = ["Check", "Evidence", "Scene", "Span", "counted"]
+__all__ = ["STRANGE_PIDS", "Check", "Evidence", "Scene", "Span", "counted"]
+
+#: Why a check of one task's numbers is skipped in a container with pids of its own.
+STRANGE_PIDS = "the kernel tells the host's pids, and here are others: which task is the workload's is not known"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Evidence:
     """All scenes by name, where the workloads ran, which probes can't run here and why.
 
     ``opening`` are the windows before the first scene: the kernel's accounting of BPF programs is on there.
+    ``host_pids``: the workloads' pids are those that the kernel tells.
     """
 
     opening: Mapping[tuple[str, str], Window]
@@ -93,6 +97,7 @@ class Evidence:
     cpu_count: int
     probes: Sequence[str]
     refused: Mapping[str, str] = field(default_factory=dict)
+    host_pids: bool = True
 
     def __getitem__(self, name: str) -> Scene:
         return self.scenes[name]

@@ -65,7 +65,8 @@ def gather(say: Callable[[str], None]) -> Evidence:
             scenes[name] = Scene(name, windows, before, after, told, pids)
             before = after
         probes = [probe["name"] for probe in header["probes"]]
-        return Evidence(opening, scenes, where, cpus.possible_count(), probes, header["refused"])
+        refused, ours = header["refused"], cpus.in_host_pids()
+        return Evidence(opening, scenes, where, cpus.possible_count(), probes, refused, ours)
 
 
 def _play(actors: Mapping[str, Workload]) -> dict[str, dict[str, Any]]:

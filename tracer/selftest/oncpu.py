@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from tracer.probe import Clock
 from tracer.probes import all_probes
 from tracer.selftest import Check, Evidence
+from tracer.selftest._evidence import STRANGE_PIDS
 from tracer.units import percent
 
 
 def check(evidence: Evidence) -> Iterator[Check]:
     """Judge the share and the number of samples on the hog's CPU."""
+    if not evidence.host_pids:
+        yield Check.skip(STRANGE_PIDS)
+        return
     scene = evidence["hog"]
     if scene.told["hog"]["priority"] != "fifo":
         yield Check.skip("no real-time priority here: nothing has a CPU for certain")
