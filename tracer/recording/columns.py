@@ -18,6 +18,7 @@ __all__ = ["decode_column", "encode_column", "encoded_size"]
 
 _WIDE = 8  # values per row; in narrower columns zlib does well enough alone
 _WIDTHS = (1, 2, 4, 8)
+_WIDTH_OF_BITS = [next(width for width in _WIDTHS if bits <= 8 * width) for bits in range(65)]
 _AT_ONCE = 1 << 16  # positions are 8 bytes where the recording has 1: decoded in pieces, they stay small
 
 _Array = npt.NDArray[Any]
@@ -65,23 +66,27 @@ def decode_column(form: list[int], data: memoryview, target: _Array) -> None:
 
 
 def _encode_sparse(flat: _Array) -> tuple[list[int], bytes] | None:
-    positions = np.flatnonzero(flat != 0)  # three times as fast as without the comparison
+    # Three times as fast as without the comparison. Of few values, as they are here, a call of numpy's takes longer
+    # than what it does: hence as few as can be.
+    (positions,) = (flat != 0).nonzero()
+    if not positions.size:
+        return [0, 1, 1], b""
     values = flat[positions]
-    distances = positions + 1  # from position -1
-    distances[1:] -= distances[:-1].copy()
+    distances = positions.astype("<i8")
+    distances[1:] -= positions[:-1]
+    distances[0] += 1  # from position -1
     distance_width = _width(distances)
     # A negative value keeps its full width: only zeros are ever put back in front.
-    value_width = flat.itemsize if flat.dtype.kind == "i" and values.size and values.min() < 0 else _width(values)
+    value_width = flat.itemsize if flat.dtype.kind == "i" and values.min() < 0 else _width(values)
     if positions.size * (distance_width + value_width) >= flat.nbytes:
         return None
-    narrow = values.astype(f"<{flat.dtype.kind if value_width == flat.itemsize else 'u'}{value_width}", copy=False)
-    data = _planes(distances.astype(f"<u{distance_width}")) + _planes(narrow)
-    return [int(positions.size), distance_width, value_width], data
+    # As many of the lowest bytes as are needed: a narrower number is the lower bytes of a wider one.
+    data = _planes(distances, distance_width) + _planes(values, value_width)
+    return [positions.size, distance_width, value_width], data
 
 
 def _width(values: _Array) -> int:
-    largest = int(values.max()) if values.size else 0
-    return next(width for width in _WIDTHS if largest < 1 << (8 * width))
+    return _WIDTH_OF_BITS[int(np.maximum.reduce(values)).bit_length()]
 
 
 def _fill(target: _Array, distances: _Array, values: _Array) -> None:
@@ -98,11 +103,12 @@ def _fill(target: _Array, distances: _Array, values: _Array) -> None:
         target[np.unravel_index(positions, target.shape)] = values[start : start + _AT_ONCE]
 
 
-def _planes(column: _Array) -> bytes:
+def _planes(column: _Array, width: int = 0) -> bytes:
+    """Return the lowest ``width`` bytes of little-endian values, all of them if it is 0, byte by byte."""
     if column.dtype.kind == "S" or column.itemsize <= 1:
         return column.tobytes()
-    values: npt.NDArray[np.uint8] = column.reshape(-1).view(np.uint8)
-    planes: npt.NDArray[np.uint8] = values.reshape(-1, column.itemsize).T
+    octets: npt.NDArray[np.uint8] = column.view(np.uint8).reshape(-1, column.itemsize)
+    planes: npt.NDArray[np.uint8] = octets[:, : width or column.itemsize].T
     return planes.tobytes()
 
 
