@@ -1,11 +1,11 @@
-"""Replace the names in a black box by keyed hashes: of tasks, cgroups, the host, addresses."""
+"""Replace the names in a recording or a black box by keyed hashes: of tasks, cgroups, programs, the host, addresses."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -42,7 +42,14 @@ _KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S
 
 _NAME_LIKE = ("comm", "cgroup", "task")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
-_OWN_COLUMNS, _OWN_PROBES = frozenset({"kind", "state", "counted", "context", "program"}), frozenset({"detectors"})
+_OWN_COLUMNS = frozenset({"kind", "state", "counted", "context", "program", "function", "stack"})
+_OWN_PROBES = frozenset({"detectors"})
+#: Of a process's functions: what Python's begin with, where in a file one without a name is, and what is none.
+_FUNCTION = re.compile(r"(py::)?(.+?)(\+0x[0-9a-f]+\]?)?", re.DOTALL)
+_NO_FUNCTION = frozenset(
+    f"[{what}]"
+    for what in ("unknown", "anonymous", "process ended", "another pid namespace", "symbols late", "stack lost", "vdso")
+)
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -85,6 +92,13 @@ class Redactor:
         name, bracket, pid = task.rpartition("[")
         return f"{self.name(name)}{bracket}{pid}" if bracket else self.name(task)
 
+    def function(self, symbol: str) -> str:
+        """Return a function of a process, or what it is part of, hashed; what says that there is none, as it is."""
+        parts = _FUNCTION.fullmatch(symbol)
+        if parts is None or symbol in _NO_FUNCTION:
+            return symbol
+        return f"{parts[1] or ''}{self.name(parts[2])}{parts[3] or ''}"
+
     def learn(self, names: Iterable[str]) -> None:
         """Remember names that have to go wherever they are part of a text."""
         for name in names:
@@ -95,9 +109,12 @@ class Redactor:
                 self._known = None
 
     def learn_windows(self, windows: Iterable[Window]) -> None:
-        """Remember the tasks and cgroups of an interval."""
+        """Remember the tasks, cgroups and programs of an interval."""
         for window in windows:
             self.learn(map(_text, _cgroups(window.rows)))
+            if _are_functions(window.rows.dtype):
+                modules = window.rows["module"][window.rows["kind"] != b"k"]
+                self.learn(set(map(_text, modules.tolist())) - _NO_FUNCTION)
             for column in _columns(window.rows):
                 if column.name_like:
                     self.learn(map(_text, set(column.values.reshape(-1).tolist())))
@@ -133,14 +150,16 @@ class Redactor:
         if window.probe in _OWN_PROBES:
             return window
         rows = window.rows.copy()
+        if _are_functions(rows.dtype):
+            # The kernel's and its modules' stay.
+            theirs = rows["kind"] != b"k"
+            for name in ("module", "symbol"):
+                rows[name][theirs] = _changed(rows[name][theirs], self.function)
+            return replace(window, rows=rows)
         for column in _columns(rows):
-            if column.own:
-                continue
-            change = self.name if column.name_like else self.text
-            values = column.values.reshape(-1).tolist()
-            changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in values]
-            # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
-            column.values[...] = np.array(changed, column.values.dtype).reshape(column.values.shape)
+            if not column.own:
+                # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
+                column.values[...] = _changed(column.values, self.name if column.name_like else self.text)
         return replace(window, rows=rows)
 
     def learn_alert(self, alert: Alert) -> None:
@@ -193,6 +212,19 @@ def _columns(rows: np.ndarray) -> list[_Column]:
         elif part.dtype.kind == "S" and part.size:
             found.append(_Column(name, part))
     return found
+
+
+def _are_functions(dtype: np.dtype) -> bool:
+    """Return whether such rows tell what frames of stacks are."""
+    columns = ("kind", "module", "symbol")
+    return {*columns} <= {*(dtype.names or ())} and all(
+        dtype[name].kind == "S" and not dtype[name].shape for name in columns
+    )
+
+
+def _changed(values: np.ndarray, change: Callable[[str], str]) -> np.ndarray:
+    changed = [change(_text(value)).encode("utf-8", "surrogateescape") for value in values.reshape(-1).tolist()]
+    return np.array(changed, values.dtype).reshape(values.shape)
 
 
 def _any_of(names: Iterable[str]) -> str:

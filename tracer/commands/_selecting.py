@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from tracer.errors import UsageError
 
 if TYPE_CHECKING:
     from tracer.analysis.source import Source
-    from tracer.recording import RecordingReader
     from tracer.reports.export.selection import Selection
     from tracer.window import Window
 
@@ -22,8 +21,10 @@ __all__ = ["Intervals", "checked_series", "cpu_set", "near"]
 class Intervals:
     """A recording's intervals, and what is meant of them: known once the first was read, since ranges count from it."""
 
-    def __init__(self, reader: RecordingReader, source: Source, time: TimeRange | None, selection: Selection) -> None:
-        self._iterator = iter(reader)
+    def __init__(
+        self, intervals: Iterable[list[Window]], source: Source, time: TimeRange | None, selection: Selection
+    ) -> None:
+        self._iterator = iter(intervals)
         self._first = next(self._iterator, [])
         self.selection = selection
         if time is not None and self._first:

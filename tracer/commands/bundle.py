@@ -5,12 +5,12 @@ The box, what it says as text and JSON, the node's fingerprint and the kernel's 
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracer.commands._options import refuse
+from tracer.commands._redacting import redaction_options, redactor_of
 from tracer.commands._streams import aside
 from tracer.errors import UsageError
 
@@ -24,16 +24,13 @@ ORDER = 5
 
 _LAST_NS = 60_000_000_000
 _SETTINGS_NS = 130_000_000_000  # they are recorded every minute
-_LEAST_KEY = 16
 
 
 @click.command()
 @click.argument("path", required=False, metavar="[PATH]")
 @click.option("-o", "--output", metavar="FILE.tar.gz", help="Where to.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--redact", is_flag=True, help="Replace names of tasks, cgroups, the host and addresses by hashes.")
-@click.option("--key", "key_file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="The hashes' secret, for the same ones in several bundles; default: a new one.")  # fmt: skip
+@redaction_options
 @click.option("--pstore", multiple=True, metavar="DIR",
               help="The kernel's saved log; default: where this machine keeps it.")  # fmt: skip
 @click.option("--verify", metavar="FILE.tar.gz", help="Check a bundle against its checksums instead.")
@@ -63,12 +60,7 @@ def bundle(
         return
     if not output:
         raise UsageError("a bundle needs a file.", hint="-o FILE.tar.gz")
-    if key_file and not redact:
-        raise UsageError("--key is for --redact only.")
-    from tracer.blackbox.redact import Redactor
-
-    redactor = Redactor(_key(key_file)) if redact else None
-    digest, left_out = _pack(path, output, overwrite, pstore, redactor)
+    digest, left_out = _pack(path, output, overwrite, pstore, redactor_of(redact, key_file))
     click.echo(f"bundle: {output}")
     click.echo(f"sha256 of its manifest: {digest}")
     if left_out:
@@ -82,16 +74,6 @@ def _verify(path: str) -> None:
     for name, size in sorted(sizes.items()):
         click.echo(f"ok  {size:>12}  {name}")
     click.echo(f"sha256 of its manifest: {digest}")
-
-
-def _key(path: str | None) -> bytes:
-    if path is None:
-        return secrets.token_bytes(32)
-    with open(path, "rb") as file:
-        key = file.read(1 << 16).strip()
-    if len(key) < _LEAST_KEY:
-        raise UsageError(f"the key in {path} has {len(key)} bytes; it needs {_LEAST_KEY}.", hint="openssl rand -hex 32")
-    return key
 
 
 def _pack(

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from tracer.commands._range import RANGE, TimeRange
+from tracer.commands._redacting import redaction_options, redactor_of, without_names
 from tracer.commands._selecting import Intervals, checked_series, cpu_set, near
 from tracer.commands._streams import aside
 from tracer.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from tracer.analysis.source import Source
-    from tracer.recording import RecordingReader
 
 GROUP = "Investigate"
 ORDER = 6
@@ -52,6 +52,7 @@ class _Format(click.ParamType):  # type: ignore[type-arg]  # not generic before 
 @click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads.")
 @click.option("--cpu", "cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8.")
 @click.option("--series", metavar="A,B", help="Only these probes or tables, for example offcpu or softirq.delay.")
+@redaction_options
 @click.pass_context
 def export(
     ctx: click.Context,
@@ -63,6 +64,8 @@ def export(
     pid: int | None,
     cpus: str | None,
     series: str | None,
+    redact: bool,
+    key_file: str | None,
 ) -> None:
     """Write a recording for other viewers: flame graphs, profilers, spreadsheets.
 
@@ -85,8 +88,10 @@ def export(
     with RecordingReader(file, tables) as reader:
         names = checked_series(series, reader.header)
         selection = Selection(pid=pid, cpus=cpu_set(cpus), series=names)
-        source = Source.from_header(reader.header)
-        parts = Intervals(reader, source, time, selection)
+        redactor = redactor_of(redact, key_file)
+        header, intervals = without_names(reader, redactor)
+        source = Source.from_header(header)
+        parts = Intervals(intervals, source, time, selection)
         if form == "csv" and not _is_table(names):
             if path is None or path == "-":
                 hint = "-o FOLDER writes a file per table; --series softirq.delay writes one table"
@@ -97,7 +102,7 @@ def export(
                 refuse_existing(path or "", overwrite)
             elif form == "pprof" and sys.stdout.isatty():
                 raise UsageError("pprof is not for a terminal.", hint="-o profile.pb.gz")
-            pieces = _pieces(form, parts, source, reader, file)
+            pieces = _pieces(form, parts, source, header, "recording" if redactor else file)
             first = next(pieces)  # what is wrong with the recording is found out before there is a file
             with output(path, overwrite=overwrite) as stream:
                 stream.write(first)
@@ -107,11 +112,11 @@ def export(
         ctx.exit(RecordingError.exit_code if reader.damage else 0)
 
 
-def _pieces(form: str, parts: Intervals, source: Source, reader: RecordingReader, file: str) -> Iterator[bytes]:
+def _pieces(form: str, parts: Intervals, source: Source, header: Mapping[str, Any], file: str) -> Iterator[bytes]:
     if form == "json":
         from tracer.reports.export.tables import json_document
 
-        return json_document(reader.header, parts, parts.selection, set())
+        return json_document(header, parts, parts.selection, set())
     if form == "csv":
         from tracer.reports.export.tables import CsvTables
 
