@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from unit.deep_samples import DEEP_HEADER, EVIL, FRAME, HZ, SAMPLE, STACK, deep_windows
 from unit.report_data import Data
 from unit.synthetic import SECOND, START, Node, hog_interval
+from web.pages import drag, text
 
 from tracer.commands._alerts import ReplayedAlerts
 from tracer.escape import printable
@@ -41,23 +42,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(html_page(payload.text(8 << 20, title="x.fsk", signs=signs_of(alerts.alerts)[0]), "report"))
     return path
-
-
-def text(page: Page, name: str) -> str:
-    return page.locator(f"#{name}").inner_text()
-
-
-def drag(page: Page, chart: str, first: float, last: float) -> None:
-    """Drag over a chart, from and to shares of its width."""
-    over = page.locator(f"#{chart} .u-over")
-    over.scroll_into_view_if_needed()
-    box = over.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + first * box["width"], middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + (first + last) / 2 * box["width"], middle)
-    page.mouse.move(box["x"] + last * box["width"], middle)
-    page.mouse.up()
 
 
 def test_the_first_screen_says_what_stands_out_where_and_what_to_do(opened, report):
@@ -177,7 +161,7 @@ def test_every_picture_has_its_numbers_in_a_table(opened, report):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 800, 390])
 def test_axe_finds_nothing(opened, report, theme, width):
-    page = opened(report, f"#range={BAD}-{BAD + 2}&search=spin", width=width, theme=theme)
+    page = opened(report, f"#range={BAD}-{BAD + 2}&baseline=0:0-{BAD}&search=spin", width=width, theme=theme)
     page.click("#heat-table summary")
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()

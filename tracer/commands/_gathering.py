@@ -1,13 +1,19 @@
-"""Gather what a report needs, from a recording or from a black box."""
+"""Gather what a report needs, from a recording or from a black box, with or without its names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 
+from tracer.alerts.alert import Alert
 from tracer.blackbox.box import Box, is_box
+from tracer.blackbox.redact import Redactor, has_names
+from tracer.blackbox.unnamed import unnamed_alert, unnamed_header
 from tracer.commands._alerts import ReplayedAlerts
+from tracer.commands._redacting import without_names
 from tracer.recording import RecordingReader
+from tracer.recording.paths import shown
 from tracer.reports.html.payload import Payload
 from tracer.reports.postmortem import what_is_missing
 from tracer.reports.story import Sign, signs_of
@@ -19,37 +25,56 @@ _EVER_NS = 1 << 63
 
 @dataclass(frozen=True)
 class Gathered:
-    """A run, its alerts, and in words what is missing of it; ``damaged`` when a part of it could not be read."""
+    """A run, its alerts, and in words what is missing of it; ``damaged`` when a part of it could not be read.
+
+    ``name`` is the file's, unless names are hidden.
+    """
 
     payload: Payload
     signs: Sequence[Sign]
     warning: str
     damaged: bool
+    name: str = ""
 
 
-def gather(path: str) -> Gathered:
+def gather(path: str, redactor: Redactor | None = None) -> Gathered:
     """Read the recording or the black box at ``path``; "-" is standard input. Raises RecordingError."""
-    return _of_box(path) if path != "-" and is_box(path) else _of_recording(path)
+    boxed = path != "-" and is_box(path)
+    found = _of_box(path, redactor) if boxed else _of_recording(path, redactor)
+    if redactor is None:
+        return replace(found, name="standard input" if path == "-" else os.path.basename(path))
+    name = "black box" if boxed else "recording"
+    return replace(found, name=name, warning=found.warning.replace(shown(path), f"The {name}"))
 
 
-def _of_recording(path: str) -> Gathered:
+def _of_recording(path: str, redactor: Redactor | None) -> Gathered:
     with RecordingReader(path) as reader:
-        payload = Payload(reader.header)
+        header, intervals = without_names(reader, redactor)
+        payload = Payload(header)
         alerts = ReplayedAlerts(payload.source)
-        for windows in reader:
+        for windows in intervals:
             payload.add_interval(windows)
             alerts.add_interval(windows)
     signs, _ = signs_of(alerts.alerts)
     return Gathered(payload, signs, reader.warning, bool(reader.damage) or payload.summary.damaged)
 
 
-def _of_box(path: str) -> Gathered:
+def _of_box(path: str, redactor: Redactor | None) -> Gathered:
     """A box holds the alerts that were told, so that none has to be made."""
     with Box(path) as box:
-        payload = Payload(box.header)
+        alerts: Iterable[Alert] = box.alerts()
+        if redactor:
+            redactor.learn_header(box.header)
+            for windows in box.intervals(_EVER_NS, has_names):
+                redactor.learn_windows(windows)
+            told = [*alerts]
+            for alert in told:
+                redactor.learn_alert(alert)
+            alerts = [unnamed_alert(alert, redactor) for alert in told]
+        payload = Payload(unnamed_header(box.header, redactor) if redactor else box.header)
         for windows in box.intervals(_EVER_NS):
-            payload.add_interval(windows)
-        signs, _ = signs_of(box.alerts())
+            payload.add_interval(windows if redactor is None else [redactor.window(one) for one in windows])
+        signs, _ = signs_of(alerts)
         missing = {name: number for name, number in asdict(box.missing).items() if number}
     warning = f"The black box lacks {what_is_missing(missing)}." if missing else ""
     return Gathered(payload, signs, warning, bool(box.missing.damaged) or payload.summary.damaged)

@@ -34,10 +34,13 @@ def render(
     warning: str = "",
     width: int = 80,
     color: bool = False,
+    first: Sequence[Section] = (),
+    last: Sequence[Section] = (),
 ) -> list[str]:
     """Return the whole summary as lines of at most ``width`` (at least 80) cells.
 
-    ``title`` is shown beside the host, e.g. the file's name; ``warning`` says what is missing from the recording.
+    ``title`` is shown beside the host, e.g. the file's name; ``warning`` says what is missing from the recording;
+    ``first`` and ``last`` are shown before and after the summary's own tables.
     """
     width, style = max(width, _LEAST_WIDTH), Style(color)
     lines = _heading(summary, source, title, width, style)
@@ -46,8 +49,8 @@ def render(
     lines += ["", *_verdict(verdict, source, width, style)]
     if not summary.intervals.count:
         return lines
-    for make in SECTIONS:
-        lines += _section(make(summary, source), width, style)
+    for section in (*first, *(make(summary, source) for make in SECTIONS), *last):
+        lines += _section(section, width, style)
     lines += ["", *wrap(_losses(summary), width, "LOSSES  ", "        ")]
     return [*lines, *wrap(_cost(summary), width, "COST    ", "        ")]
 
@@ -153,7 +156,7 @@ def _cost(summary: Summary) -> str:
 def _section(section: Section | None, width: int, style: Style) -> list[str]:
     if section is None:
         return []
-    body = table(section.columns, section.rows, width, style)
+    body = table(section.columns, section.rows, width, style) if section.columns else []
     if section.stacks:
         below = [f"      {folded(frames, width - 6)}" for frames in section.stacks]
         body = [body[0], *(line for pair in zip(body[1:], below, strict=True) for line in pair)]

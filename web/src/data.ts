@@ -77,6 +77,8 @@ export interface Report {
   marks: Mark[];
   flames: Flame[];
   dropped: string[];
+  /** Of a recording beside another one: settings, the other's value, its own. */
+  differences: [string, string, string][];
 }
 
 const TYPES: Record<string, (buffer: ArrayBuffer, at: number, length: number) => ArrayLike<number>> = {

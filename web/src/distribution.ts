@@ -1,82 +1,136 @@
-// The selected range of a series: how its values are distributed, and the numbers people ask of it.
+// The selected range of a series: how its values are distributed, and the numbers people ask of it; the baseline's beside.
 
 import uPlot from "uplot";
+import type { Part } from "./axis";
 import { color, onTheme } from "./colors";
-import type { Series } from "./data";
+import type { Entry, Series } from "./data";
 import { find, h, name, table } from "./dom";
-import { count, duration, rate } from "./format";
+import { change, count, duration, rate } from "./format";
 import { edge, quantiles, SLOTS, summed, total } from "./histogram";
 import { axis, line, told } from "./plots";
-import { label, type View } from "./view";
+import { label, like, type View } from "./view";
 
 export function distribution(view: View): void {
   const { report } = view;
   const target = find("histogram");
-  let slots: Float64Array = new Float64Array(SLOTS);
-  const plot = new uPlot(
+  /** Counts by slot of the range and of the baseline, and by how much they are divided to be compared. */
+  let both: [Float64Array, Float64Array | null] = [new Float64Array(SLOTS), null];
+  let lengths: [number, number] = [1, 1];
+  const { bars, stepped } = uPlot.paths;
+  const plot: uPlot = new uPlot(
     {
       width: target.clientWidth,
       height: 200,
       padding: [8, 28, 0, 0], // half of the last label
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
-      series: [{}, line("accent", "values", "y", { paths: uPlot.paths.bars!({ size: [1], gap: 0 }), fill: () => color("accent"), fillTo: 0.5, width: 0 })],
-      scales: { x: { time: false }, y: { distr: 3, range: (_, __, most) => [0.5, (most || 1) * 2] } },
+      series: [
+        {},
+        line("accent", "values", "y", { paths: bars!({ size: [1], gap: 0 }), fill: () => color("accent"), fillTo: () => limits()[0], width: 0 }),
+        line("base", "baseline", "y", { paths: stepped!({ align: 0 as 1 }), width: 2, dash: [6, 3] }),
+      ],
+      scales: { x: { time: false }, y: { distr: 3, range: () => limits() } },
       axes: [
         axis({ values: (_, splits) => splits.map((slot) => (report.edges[slot] ? duration(edge(slot, report.edges)) : "")), space: 70 }),
-        axis({ size: 64, values: told(count), splits: () => [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9] }),
+        axis({ size: 64, values: (self, splits) => told(both[1] ? rate : count)(self, splits), splits: () => POWERS.filter((one) => one >= limits()[0]) }),
       ],
       hooks: {
         setCursor: [
           ({ cursor: { idx } }) => {
             const slot = idx === null || idx === undefined ? -1 : plot.data[0][idx];
-            find("histogram-detail").textContent =
-              slot > 0 ? `${count(slots[slot])} of ${duration(report.edges[slot - 1])} to ${duration(edge(slot, report.edges))}` : "";
+            find("histogram-detail").textContent = slot > 0 ? `${here(slot)} of ${duration(report.edges[slot - 1])} to ${duration(edge(slot, report.edges))}` : "";
           },
         ],
       },
     },
-    [[0], [0]],
+    [[0], [0], [0]],
     target,
   );
+
+  function here(slot: number): string {
+    const [now, before] = both.map((one, side) => one && rate(one[slot] / lengths[side]));
+    return both[1] ? `${now}, ${before} in the baseline` : count(both[0][slot]);
+  }
+
+  function limits(): [number, number] {
+    const values = both.flatMap((one, side) => (one ? Array.from(one, (value) => value / lengths[side]).filter((value) => value > 0) : []));
+    return [Math.min(1, ...values) / 2, Math.max(1e-9, ...values) * 2];
+  }
+
   new ResizeObserver(() => plot.setSize({ width: Math.max(200, target.clientWidth), height: 200 })).observe(target);
   onTheme(() => plot.redraw(false, true));
   view.listen((state, changed) => {
     const series = report.series[state.series];
-    if (!series || !(changed.includes("series") || changed.includes("range"))) return;
-    slots = summed(series, ...view.bins);
-    const used = [...slots.keys()].filter((slot) => slots[slot] > 0);
+    if (!series || !(changed.includes("series") || changed.includes("range") || changed.includes("base"))) return;
+    const { base, part } = view;
+    both = [summed(series, ...part.bins), base && countsOf(base, series)];
+    lengths = base ? [part.seconds, base.seconds] : [1, 1];
+    const used = [...both[0].keys()].filter((slot) => both[0][slot] > 0 || both[1]?.[slot]);
     const [first, last] = used.length ? [Math.max(0, used[0] - 2), Math.min(SLOTS - 1, used[used.length - 1] + 2)] : [0, 1];
     const xs = Array.from({ length: last - first + 1 }, (_, place) => first + place);
-    plot.setData([xs, xs.map((slot) => slots[slot] || null)]);
-    find("numbers").replaceChildren(numbers(view, series, slots));
+    const floor = limits()[0];
+    plot.setData([
+      xs,
+      xs.map((slot) => both[0][slot] / lengths[0] || null),
+      xs.map((slot) => (both[1] ? both[1][slot] / lengths[1] || floor : null)),
+    ]);
+    find("histogram-legend").hidden = !base;
+    find("numbers").replaceChildren(numbers(view, series, both[0], both[1]));
     find("entries").replaceChildren(entries(view, series));
   });
 }
 
-function numbers(view: View, series: Series, slots: Float64Array): HTMLElement {
-  const [first, last] = view.bins;
-  const whole = summed(series, 0, view.report.time.bins);
-  const row = (what: string, one: Float64Array, bins: number) => {
-    const [p50, p90, p99, p999, most] = quantiles(one, view.report.edges);
-    const seconds = (bins * view.report.time.bin_ns) / 1e9;
-    return [what, count(total(one)), rate(total(one) / seconds), ...[p50, p90, p99, p999].map(duration), `≤ ${duration(most)}`];
+const POWERS = Array.from({ length: 16 }, (_, power) => 10 ** (power - 6));
+
+/** The same series' counts by slot in a part of any recording; none where it has no such series. */
+export function countsOf({ axis, bins }: Part, series: Series): Float64Array {
+  const found = like(axis.report, series);
+  return found ? summed(found, ...bins) : new Float64Array(SLOTS);
+}
+
+function numbers(view: View, series: Series, now: Float64Array, before: Float64Array | null): HTMLElement {
+  const { edges, time } = view.report;
+  const { base, part } = view;
+  const values = (one: Float64Array, seconds: number) => [total(one) / seconds, ...quantiles(one, edges)];
+  const row = (what: string, one: Float64Array, seconds: number) => {
+    const [rated, p50, p90, p99, p999, most] = values(one, seconds);
+    return [what, count(total(one)), rate(rated), ...[p50, p90, p99, p999].map(duration), `≤ ${duration(most)}`];
   };
-  const rows = [row("whole recording", whole, view.report.time.bins)];
-  if (view.state.range) rows.unshift(row("selected", slots, last - first));
+  const seconds = (time.bins * time.bin_ns) / 1e9;
+  const rows = view.state.range ? [row("selected", now, part.seconds)] : [];
+  const whole = row("whole recording", summed(series, 0, time.bins), seconds);
+  if (base && before) {
+    const [old, young] = [values(before, base.seconds), values(now, part.seconds)];
+    if (!rows.length) rows.push(whole);
+    rows.push(row("baseline", before, base.seconds), ["change", "", ...young.map((value, place) => change(old[place], value))]);
+  }
+  if (rows[0] !== whole) rows.push(whole);
   return table(`${label(series)} in numbers`, ["range", "count", "rate", "p50", "p90", "p99", "p99.9", "max"], rows, [1, 2, 3, 4, 5, 6, 7]);
 }
 
+/** By CPU, line or device; of another recording those of the same name beside it. */
 function entries(view: View, series: Series): HTMLElement {
-  const found = view.report.entries.filter((one) => one.series === series.name && (!series.part || one.keys.vector === series.part));
+  const { base } = view.state;
+  const other = base?.of ? view.axes[base.of].report : null;
+  const of = (all: Entry[]) => all.filter((one) => one.series === series.name && (!series.part || one.keys.vector === series.part));
+  const found = of(view.report.entries);
   if (!found.length) return h("p", {}, "Not told apart by CPU.");
   const keys = Object.keys(found[0].keys);
-  const ns = (seconds: number | null) => duration(seconds === null ? NaN : seconds * 1e9);
-  const rows = found.map((one) => [
-    ...keys.map((key) => name(String(one.keys[key]))),
-    count(one.count),
-    ...[one.p50_s, one.p99_s].map(ns),
-    `≤ ${ns(one.max_s)}`,
-  ]);
-  return table("The worst, over the whole recording", [...keys, "count", "p50", "p99", "max"], rows, [0, 1, 2, 3].map((place) => place + keys.length));
+  const named = (one: Entry) => JSON.stringify(one.keys);
+  const before = new Map(of(other?.entries ?? []).map((one) => [named(one), one]));
+  const ns = (seconds: number | null | undefined) => duration(seconds === null || seconds === undefined ? NaN : seconds * 1e9);
+  const most = (one: Entry | undefined) => (one ? `≤ ${ns(one.max_s)}` : "–");
+  const rows = found.map((one) => {
+    const old = before.get(named(one));
+    return [
+      ...keys.map((key) => name(String(one.keys[key]))),
+      count(one.count),
+      ...[one.p50_s, one.p99_s].map(ns),
+      most(one),
+      ...(other ? [ns(old?.p99_s), most(old)] : []),
+    ];
+  });
+  const heads = [...keys, "count", "p50", "p99", "max", ...(other ? ["baseline p99", "baseline max"] : [])];
+  const numeric = heads.slice(keys.length).map((_, place) => place + keys.length);
+  return table("The worst, over the whole recording", heads, rows, numeric);
 }

@@ -1,13 +1,15 @@
 // The flame graph of the selected range, on a canvas: 50,000 nodes are one picture, and the keyboard walks through them.
 
+import { Both } from "./both";
 import { onTheme } from "./colors";
-import { find, h, name, table } from "./dom";
+import { find, h, name } from "./dom";
 import { duration, percent } from "./format";
+import { changedFunctions, compared, functions, perSecond } from "./functions";
 import { KINDS, Picture } from "./picture";
-import { literal, pattern, Tree } from "./tree";
+import { pattern, Tree } from "./tree";
 import type { View } from "./view";
 
-const TOP = 40;
+const CHANGES = { same: "in both", more: "▲ more than in the baseline", less: "▼ less than in the baseline (hatched)" };
 
 export function flame(view: View): void {
   const { report } = view;
@@ -25,25 +27,32 @@ export function flame(view: View): void {
   let tree = trees[0];
   let focus = 0;
   let cursor = 0;
-  let found: { matches: Set<number>; weight: number } | null = null;
+  const only = find("only-changes") as HTMLInputElement;
+  const pairs = new Map<string, Both>();
+  let both: Both | null = null;
+  let found: { matches: Set<number>; outer: number[] } | null = null;
 
   const tabs = report.flames.map((one, place) =>
     h("button", { type: "button", role: "tab", "aria-controls": "flame-panel", click: () => view.set({ flame: place }) }, one.title),
   );
   find("flame-tabs").append(...tabs);
-  find("legend").append(...Object.entries(KINDS).map(([kind, told]) => h("span", { class: `kind kind-${kind}` }, told)));
+  const legend = (kinds: Record<string, string>, style: string) =>
+    find("legend").replaceChildren(...Object.entries(kinds).map(([kind, told]) => h("span", { class: `kind ${style}-${kind}` }, told)));
 
   function draw(): void {
-    picture.draw(tree, { focus, cursor, matches: found?.matches ?? null, upwards: flip.checked });
+    picture.draw(tree, { focus, cursor, matches: found?.matches ?? null, upwards: flip.checked, both });
   }
 
   function tell(node: number): void {
     const all = tree.total[0];
     const module = tree.module(node);
+    const told = both
+      ? `${compared(...both.of(node))}, where ${perSecond(both.more[node])} was added and ${perSecond(both.less(node))} went`
+      : `${duration(tree.total[node])}, ${percent(tree.total[node] / all)}; itself ${duration(tree.own[node])}`;
     find("flame-detail").replaceChildren(
       name(tree.name(node)),
       module ? h("span", { class: "muted" }, " in ", name(module)) : "",
-      `: ${duration(tree.total[node])}, ${percent(tree.total[node] / all)}; itself ${duration(tree.own[node])} (${KINDS[tree.kind(node)]})`,
+      `: ${told} (${KINDS[tree.kind(node)]})`,
     );
   }
 
@@ -61,8 +70,12 @@ export function flame(view: View): void {
   function seek(): void {
     const { search: text } = view.state;
     found = text ? tree.search(pattern(text)) : null;
-    const matched = found ? `${percent(found.weight / (tree.total[0] || NaN))} matched, ${found.matches.size} frames` : "";
-    find("matched").textContent = matched;
+    find("matched").textContent = found ? `${matched(found.outer)} matched, ${found.matches.size} frames` : "";
+  }
+
+  function matched(outer: number[]): string {
+    const sum = (totals: Float64Array) => outer.reduce((all, node) => all + totals[node], 0);
+    return both ? compared(sum(both.totals[0]), sum(both.totals[1])) : percent(sum(tree.total) / (tree.total[0] || NaN));
   }
 
   function step(way: number): void {
@@ -81,27 +94,35 @@ export function flame(view: View): void {
   }
 
   function top(): void {
-    const all = tree.total[0] || 1;
-    const functions = tree.functions().sort((one, other) => other.own - one.own || other.total - one.total);
-    const shown = view.state.search ? functions.filter(({ at }) => pattern(view.state.search).test(tree.flame.names[at][0])) : functions;
-    const told = shown.slice(0, TOP).map(({ at, own, total }) => [
-      h("button", { type: "button", class: "link", click: () => view.set({ search: `^${literal(tree.flame.names[at][0])}$` }) }, name(tree.flame.names[at][0])),
-      name(tree.flame.modules[tree.flame.names[at][2]]),
-      `${duration(own)}`,
-      percent(own / all),
-      `${duration(total)}`,
-      percent(total / all),
-    ]);
-    find("top").replaceChildren(table("Functions by their own time", ["function", "module", "itself", "share", "with callees", "share"], told, [2, 3, 4, 5]));
+    find("top").replaceChildren(both ? changedFunctions(view, both) : functions(view, tree));
+  }
+
+  /** What the shown stacks are compared with, if there are such. */
+  function pair(): Both | null {
+    const { base, flame } = view.state;
+    const shown = report.flames[flame];
+    const before = base && view.axes[base.of].report.flames.find((one) => one.name === shown.name);
+    if (!before) return null;
+    const key = `${base.of}-${shown.name}`;
+    if (!pairs.has(key)) pairs.set(key, new Both(before, shown));
+    return pairs.get(key)!;
   }
 
   function update(): void {
-    tree.weigh(...view.bins);
+    const { title } = report.flames[view.state.flame];
+    both = pair();
+    both?.weigh(view.base!, view.part, only.checked);
+    tree = both?.tree ?? trees[view.state.flame];
+    if (!both) tree.weigh(...view.bins);
     if (!tree.total[focus]) focus = cursor = 0;
-    const told = `${report.flames[view.state.flame].title}: ${duration(tree.total[0])}`;
+    only.parentElement!.hidden = !both;
+    legend(both ? CHANGES : KINDS, both ? "change" : "kind");
+    const told = both ? `${title}: ${compared(...both.of(0))}` : `${title}: ${duration(tree.total[0])}`;
     const step = tree.flame.longer ? `, to whole steps of ${duration(report.time.bin_ns * 2 ** tree.flame.longer)}` : "";
-    find("flame-total").textContent = view.state.range ? `${told} in the selected range${step}` : told;
-    canvas.setAttribute("aria-label", `Flame graph, ${told}. Arrow keys walk, Enter zooms, Escape zooms out; the table below holds the same.`);
+    const alone = view.base && !both ? "; the baseline has no such stacks" : "";
+    find("flame-total").textContent = (view.state.range ? `${told} in the selected range${step}` : told) + alone;
+    const kind = both ? "Difference of two flame graphs" : "Flame graph";
+    canvas.setAttribute("aria-label", `${kind}, ${told}. Arrow keys walk, Enter zooms, Escape zooms out; the table below holds the same.`);
     seek();
     zoom(focus);
     top();
@@ -139,18 +160,18 @@ export function flame(view: View): void {
   find("next").addEventListener("click", () => step(1));
   find("previous").addEventListener("click", () => step(-1));
   flip.addEventListener("change", draw);
+  only.addEventListener("change", update);
   onTheme(draw);
   new ResizeObserver(() => draw()).observe(canvas.parentElement!);
   view.listen((state, changed) => {
     if (changed.includes("flame")) {
-      tree = trees[state.flame];
       focus = cursor = 0;
       tabs.forEach((tab, place) => {
         tab.setAttribute("aria-selected", String(place === state.flame));
         tab.tabIndex = place === state.flame ? 0 : -1;
       });
     }
-    if (changed.includes("flame") || changed.includes("range")) return update();
+    if (changed.includes("flame") || changed.includes("range") || changed.includes("base")) return update();
     if (changed.includes("search")) {
       if (search.value !== state.search) search.value = state.search;
       seek();

@@ -49,3 +49,19 @@ export function clock(seconds: number, known: boolean, digits = 0): string {
   const text = new Date(Math.round(seconds * 1000)).toISOString();
   return digits ? text.slice(11, 12 + 8 + digits) : text.slice(11, 19);
 }
+
+/** What became of a number, in a word: "+12 %", "×3", "new", "gone"; what rounds away is no change. */
+export function change(before: number, now: number): string {
+  if (Number.isNaN(before) || Number.isNaN(now)) return "–";
+  if (before === now) return "=";
+  if (!before) return "new";
+  if (!now) return "gone";
+  const ratio = now / before;
+  if (ratio >= 1000 || !Number.isFinite(ratio)) return "×>999";
+  if (ratio >= 2 || ratio <= 0.5) return `×${three(ratio)}`;
+  const more = Math.round((ratio - 1) * 1000) / 10;
+  return more ? `${more > 0 ? "+" : "−"}${Math.abs(more) >= 10 ? Math.abs(more).toFixed(0) : Math.abs(more)} %` : "=";
+}
+
+/** The way a number went, for those who see no colour; "" where it did not. */
+export const sign = (before: number, now: number) => (["=", "–"].includes(change(before, now)) ? "" : now > before ? "▲" : "▼");

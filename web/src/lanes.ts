@@ -2,13 +2,12 @@
 
 import type uPlot from "uplot";
 import { color, onTheme, rgb } from "./colors";
+import { cpuShares, UNKNOWN, WHOLE } from "./cputime";
 import { find, h, table } from "./dom";
 import { clock, percent } from "./format";
 import { axis, line, timePlot } from "./plots";
 import type { View } from "./view";
 
-const WHOLE = 250;
-const UNKNOWN = 255;
 /** Pixels of a lane from which on it can be filled from below. */
 const FILLED = 6;
 const TABLE_ROWS = 256;
@@ -110,15 +109,7 @@ export function lanes(view: View): void {
   const fill = () => {
     const details = find("lanes-table") as HTMLDetailsElement;
     if (!details.open) return;
-    const [first, last] = view.bins;
-    const told = cpus.slice(0, TABLE_ROWS).map((cpu, place) => {
-      const sums = states.map(() => 0);
-      let bins = 0;
-      for (let bin = first; bin < last; bin++)
-        if (share(place, bin, 0) !== UNKNOWN && ++bins) states.forEach((_, state) => (sums[state] += share(place, bin, state)));
-      const parts = sums.map((sum) => sum / WHOLE / bins);
-      return [String(cpu), ...parts.map(percent), percent(Math.max(0, 1 - parts.reduce((one, other) => one + other, 0)))];
-    });
+    const told = [...cpuShares(view.report, view.bins)].slice(0, TABLE_ROWS).map(([cpu, shares]) => [String(cpu), ...shares.map(percent)]);
     details.lastElementChild?.replaceWith(table("CPU time of the selected range", ["CPU", ...states, "idle"], told, [0, 1, 2, 3, 4]));
   };
   find("lanes-table").addEventListener("toggle", fill);

@@ -1,7 +1,8 @@
-// Charts over the report's time axis: same left edge, same cursor, one selection for all.
+// Charts over a recording's time: same left edge, same cursor, one selection for all.
 
 import uPlot from "uplot";
 import { color, onTheme } from "./colors";
+import { h } from "./dom";
 import { clock } from "./format";
 import type { View } from "./view";
 
@@ -10,7 +11,9 @@ const RIGHT = 64;
 
 type Options = Pick<uPlot.Options, "height" | "series"> & Partial<uPlot.Options>;
 
-const all: { plot: uPlot; view: View }[] = [];
+const all: uPlot[] = [];
+/** Whether the mouse was pressed with Shift; one for all, since charts pass on what is dragged in one of them. */
+let shift = false;
 
 export const line = (stroke: string, label: string, scale: string, extra: Partial<uPlot.Series> = {}): uPlot.Series => ({
   stroke: () => color(stroke),
@@ -25,6 +28,12 @@ export const line = (stroke: string, label: string, scale: string, extra: Partia
 export const told = (format: (value: number) => string) => (_: uPlot, splits: (number | null)[]) =>
   splits.map((value) => (value === null ? "" : format(value)));
 
+/** Powers of ten, on a logarithmic axis. */
+export const ticks = (plot: uPlot, scale: string) => {
+  const { min, max } = plot.scales[scale];
+  return [...Array(24).keys()].map((power) => 10 ** power).filter((value) => value >= min! && value <= max!);
+};
+
 export const axis = (extra: Partial<uPlot.Axis>): uPlot.Axis => ({
   stroke: () => color("muted"),
   grid: { stroke: () => color("grid"), width: 1 },
@@ -33,9 +42,14 @@ export const axis = (extra: Partial<uPlot.Axis>): uPlot.Axis => ({
   ...extra,
 });
 
-/** A chart of the whole recording. Dragging selects a range, for all charts; a click without a drag selects all. */
-export function timePlot(view: View, target: HTMLElement, options: Options, data: uPlot.AlignedData): uPlot {
-  const { bins } = view.report.time;
+/**
+ * A chart of a whole recording, `of` by its place. Dragging selects a range, for all charts, with Shift (and always in
+ * recordings beside the report's own) what it is compared with; a double click selects all.
+ */
+export function timePlot(view: View, target: HTMLElement, options: Options, data: uPlot.AlignedData, of = 0): uPlot {
+  const along = view.axes[of];
+  const { bins } = along.report.time;
+  const choose = (first: number, last: number) => (of || shift ? view.compare(of, first, last) : view.select(first, last));
   const plot = new uPlot(
     {
       width: target.clientWidth,
@@ -43,15 +57,15 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
       padding: [8, (options.axes ?? []).length < 2 ? RIGHT : 0, 0, 0],
       ...options,
       cursor: {
-        sync: { key: "time", setSeries: false },
+        sync: { key: `time-${of}`, setSeries: false },
         drag: { x: true, y: false, setScale: false },
         points: { show: false },
         y: false,
         ...options.cursor,
       },
-      scales: { x: { time: false, range: () => [view.seconds(0), view.seconds(bins)] }, ...options.scales },
+      scales: { x: { time: false, range: () => [along.seconds(0), along.seconds(bins)] }, ...options.scales },
       axes: [
-        axis({ values: (_, splits) => splits.map((value) => clock(value, view.known, bins < 20 ? 1 : 0)), space: 90, size: 30 }),
+        axis({ values: (_, splits) => splits.map((value) => clock(value, along.known, bins < 20 ? 1 : 0)), space: 90, size: 30 }),
         ...(options.axes ?? []).map((one, place) => ({ size: place ? RIGHT : LEFT, ...one })),
       ],
       hooks: {
@@ -59,7 +73,8 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
         setSelect: [
           (self) => {
             const { left, width } = self.select;
-            if (width > 0) view.select(view.bin(self.posToVal(left, "x")), view.bin(self.posToVal(left + width, "x")));
+            if (width > 0) choose(along.bin(self.posToVal(left, "x")), along.bin(self.posToVal(left + width, "x")));
+            mark();
           },
         ],
       },
@@ -67,24 +82,43 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
     data,
     target,
   );
-  plot.over.addEventListener("dblclick", () => view.set({ range: null }));
+  const base = h("div", { class: "u-base" }, h("span", {}, "baseline"));
+  plot.over.append(base);
+
+  /** Show the selected range, and the one it is compared with. */
+  function mark(): void {
+    const { range, base: compared } = view.state;
+    const place = ([first, last]: [number, number]) => {
+      const [left, right] = [first, last].map((bin) => plot.valToPos(along.seconds(bin), "x"));
+      return { left, width: right - left };
+    };
+    const shown = of ? null : range;
+    const height = shown ? plot.over.clientHeight : 0;
+    plot.setSelect({ top: 0, height, ...(shown ? place(shown) : { left: 0, width: 0 }) }, false);
+    plot.root.classList.toggle("selected", !!shown);
+    base.hidden = compared?.of !== of;
+    if (compared?.of !== of) return;
+    const { left, width } = place(compared.range ?? [0, bins]);
+    [base.style.left, base.style.width] = [`${left}px`, `${width}px`];
+  }
+
+  plot.over.addEventListener(
+    "mousedown",
+    (event) => {
+      shift = event.shiftKey;
+      if (shift) event.preventDefault(); // the browser would extend a selection of text
+    },
+    true,
+  );
+  plot.over.addEventListener("dblclick", () => (of ? view.set({ base: { of, range: null } }) : view.set({ range: null })));
   const resize = () => {
     plot.setSize({ width: Math.max(200, target.clientWidth), height: plot.height });
-    mark(plot, view);
+    mark();
   };
   new ResizeObserver(resize).observe(target);
-  view.listen((_, changed) => changed.includes("range") && mark(plot, view));
-  all.push({ plot, view });
+  view.listen((_, changed) => (changed.includes("range") || changed.includes("base")) && mark());
+  all.push(plot);
   return plot;
 }
 
-/** Show the selected range. */
-function mark(plot: uPlot, view: View): void {
-  const { range } = view.state;
-  const left = range ? plot.valToPos(view.seconds(range[0]), "x") : 0;
-  const right = range ? plot.valToPos(view.seconds(range[1]), "x") : 0;
-  plot.setSelect({ left, width: right - left, top: 0, height: range ? plot.over.clientHeight : 0 }, false);
-  plot.root.classList.toggle("selected", !!range);
-}
-
-onTheme(() => all.forEach(({ plot }) => plot.redraw(false, true)));
+onTheme(() => all.forEach((plot) => plot.redraw(false, true)));

@@ -30,13 +30,14 @@ export class Tree {
 
   /** Take the weights of the bins from `first` up to `last` (of the timeline). */
   weigh(first: number, last: number): void {
-    const { bins, leaves, weights, longer, parents } = this.flame;
-    this.own.fill(0);
-    const low = first >> longer;
-    const high = Math.max(low + 1, Math.ceil(last / 2 ** longer));
-    for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++) this.own[leaves[row]] += weights[row];
-    this.total.set(this.own);
-    for (let node = this.size - 1; node > 0; node--) this.total[parents[node]] += this.total[node];
+    this.place(weights(this.flame, first, last));
+  }
+
+  /** Take these own weights. */
+  place(own: Float64Array): void {
+    const { parents } = this.flame;
+    this.own.set(own);
+    this.total.set(summedUp(this.flame, own));
     const next = new Float64Array(this.size);
     for (const node of this.order) {
       if (node) this.start[node] = next[parents[node]];
@@ -77,36 +78,62 @@ export class Tree {
     return [...this.order].filter((one) => one && this.flame.parents[one] === node && this.total[one] > 0);
   }
 
-  /** The nodes whose names match, and their weight: what is above another match counts once. */
-  search(pattern: RegExp): { matches: Set<number>; weight: number } {
+  /** The nodes whose names match; `outer` are those that lie in no other match, so that each moment counts once. */
+  search(pattern: RegExp): { matches: Set<number>; outer: number[] } {
     const matching = this.flame.names.map(([name]) => pattern.test(name));
     const matches = new Set<number>();
     const covered = new Uint8Array(this.size);
-    let weight = 0;
+    const outer = [];
     for (let node = 1; node < this.size; node++) {
       covered[node] = covered[this.flame.parents[node]];
       if (!matching[this.flame.nodes[node]] || !this.total[node]) continue;
       matches.add(node);
-      if (!covered[node]) weight += this.total[node];
+      if (!covered[node]) outer.push(node);
       covered[node] = 1;
     }
-    return { matches, weight };
+    return { matches, outer };
   }
 
   /** Functions, not tasks, and their weight: own, and with callees, where one counts once per stack. */
   functions(): { at: number; own: number; total: number }[] {
-    const own = new Float64Array(this.flame.names.length);
-    const total = new Float64Array(this.flame.names.length);
-    const { nodes, parents } = this.flame;
-    for (let node = 1; node < this.size; node++) {
-      if (!this.total[node]) continue;
-      own[nodes[node]] += this.own[node];
-      let above = parents[node];
-      while (above && nodes[above] !== nodes[node]) above = parents[above];
-      if (!above) total[nodes[node]] += this.total[node];
-    }
+    const own = byFunction(this.flame, this.own);
+    const total = byFunction(this.flame, this.total, true);
     return [...own.keys()].filter((at) => total[at] > 0 && this.flame.names[at][1] !== "t").map((at) => ({ at, own: own[at], total: total[at] }));
   }
+}
+
+/** Sums of nodes' values by function; with `once`, of those only that don't stand below the same function. */
+export function byFunction({ nodes, parents, names }: Flame, values: Float64Array, once = false): Float64Array {
+  const found = new Float64Array(names.length);
+  for (let node = 1; node < values.length; node++) {
+    if (!values[node]) continue;
+    let above = once ? parents[node] : 0;
+    while (above && nodes[above] !== nodes[node]) above = parents[above];
+    if (!above) found[nodes[node]] += values[node];
+  }
+  return found;
+}
+
+/** The flame graph's own bins that hold those of the timeline from `first` up to `last`. */
+export function steps({ longer }: Flame, first: number, last: number): [number, number] {
+  const low = first >> longer;
+  return [low, Math.max(low + 1, Math.ceil(last / 2 ** longer))];
+}
+
+/** Each node's own weight in the bins from `first` up to `last` (of the timeline). */
+export function weights(flame: Flame, first: number, last: number): Float64Array {
+  const { bins, leaves, weights, parents } = flame;
+  const own = new Float64Array(parents.length);
+  const [low, high] = steps(flame, first, last);
+  for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++) own[leaves[row]] += weights[row];
+  return own;
+}
+
+/** Each node's weight with all below it. */
+export function summedUp({ parents }: Flame, own: Float64Array): Float64Array {
+  const total = own.slice();
+  for (let node = total.length - 1; node > 0; node--) total[parents[node]] += total[node];
+  return total;
 }
 
 function lowerBound(values: Uint32Array, wanted: number): number {

@@ -1,10 +1,22 @@
-// What is shown: a range of bins, a series, a flame graph. Kept in the address, so that a link leads to the same view.
+// What is shown: a range of bins, what it is compared with, a series, a flame graph. Kept in the address, so that a link
+// leads to the same view.
 
+import { Axis, Part } from "./axis";
 import type { Report, Series } from "./data";
+
+type Range = [number, number] | null;
+
+/** A part of a recording by its place: 0 is the report's own, others are those beside it. */
+export interface Base {
+  of: number;
+  range: Range;
+}
 
 export interface State {
   /** First bin and one after the last; null is all of them. */
-  range: [number, number] | null;
+  range: Range;
+  /** What the range is compared with; null is nothing. */
+  base: Base | null;
   series: number;
   flame: number;
   search: string;
@@ -12,18 +24,22 @@ export interface State {
 
 type Listener = (state: State, changed: (keyof State)[]) => void;
 
-export class View {
+export class View extends Axis {
   readonly state: State;
+  /** All recordings, the report's own first. */
+  readonly axes: Axis[];
   private readonly listeners: Listener[] = [];
 
-  constructor(readonly report: Report) {
-    this.state = { range: null, series: Math.max(0, firstSeries(report)), flame: 0, search: "", ...this.read() };
+  constructor(report: Report, beside: Report[]) {
+    super(report);
+    this.axes = [this, ...beside.map((one) => new Axis(one))];
+    this.state = { range: null, base: null, series: Math.max(0, firstSeries(report)), flame: 0, search: "", ...this.read() };
     addEventListener("hashchange", () => this.set(this.read()));
   }
 
   listen(listener: Listener): void {
     this.listeners.push(listener);
-    listener(this.state, ["range", "series", "flame", "search"]);
+    listener(this.state, ["range", "base", "series", "flame", "search"]);
   }
 
   set(change: Partial<State>): void {
@@ -36,42 +52,37 @@ export class View {
     for (const listener of this.listeners) listener(this.state, changed);
   }
 
+  /** What is shown. */
+  get part(): Part {
+    return new Part(this, this.state.range);
+  }
+
+  /** What it is compared with. */
+  get base(): Part | null {
+    const { base } = this.state;
+    return base && new Part(this.axes[base.of], base.range);
+  }
+
   /** First bin and one after the last of what is shown. */
   get bins(): [number, number] {
-    return this.state.range ?? [0, this.report.time.bins];
+    return this.part.bins;
   }
 
-  get known(): boolean {
-    return this.report.time.start_unix_ms !== null;
-  }
-
-  /** The axis: seconds of the wall clock, or since the start. */
-  seconds(bin: number): number {
-    const { start_unix_ms, bin_ns } = this.report.time;
-    return (start_unix_ms ?? 0) / 1e3 + (bin * bin_ns) / 1e9;
-  }
-
-  bin(seconds: number): number {
-    const { start_unix_ms, bin_ns } = this.report.time;
-    return ((seconds - (start_unix_ms ?? 0) / 1e3) * 1e9) / bin_ns;
-  }
-
-  binOf(ns: number): number {
-    return (ns - this.report.time.start_ns) / this.report.time.bin_ns;
-  }
-
-  /** A range of whole bins inside of the recording, at least one long. */
+  /** Show these bins, as far as there are such. */
   select(first: number, last: number): void {
-    const { bins } = this.report.time;
-    const low = Math.min(bins - 1, Math.max(0, Math.floor(Math.min(first, last))));
-    const high = Math.min(bins, Math.max(low + 1, Math.ceil(Math.max(first, last))));
-    this.set({ range: low === 0 && high === bins ? null : [low, high] });
+    this.set({ range: this.whole(first, last) });
+  }
+
+  /** Compare with these bins of a recording. */
+  compare(of: number, first: number, last: number): void {
+    this.set({ base: { of, range: this.axes[of].whole(first, last) } });
   }
 
   private fragment(): string {
-    const { range, series, flame, search } = this.state;
+    const { range, base, series, flame, search } = this.state;
     const parts = new URLSearchParams();
     if (range) parts.set("range", range.join("-"));
+    if (written(base) !== written(this.first)) parts.set("baseline", written(base));
     const shown = this.report.series[series];
     if (shown) parts.set("series", label(shown));
     if (flame) parts.set("stacks", this.report.flames[flame].name);
@@ -81,18 +92,36 @@ export class View {
 
   private read(): Partial<State> {
     const parts = new URLSearchParams(location.hash.slice(1));
-    const found: Partial<State> = { range: null, search: parts.get("search") ?? "" };
-    const range = /^(\d+)-(\d+)$/.exec(parts.get("range") ?? "");
-    if (range && +range[1] < +range[2] && +range[2] <= this.report.time.bins) found.range = [+range[1], +range[2]];
+    const found: Partial<State> = { range: null, base: this.first, search: parts.get("search") ?? "" };
+    found.range = this.readRange(this, parts.get("range"));
+    const [of, range] = (parts.get("baseline") ?? "").split(":");
+    if (of === NOTHING) found.base = null;
+    else if (/^\d+$/.test(of) && this.axes[+of]) found.base = { of: +of, range: this.readRange(this.axes[+of], range) };
     const series = this.report.series.findIndex((one) => label(one) === parts.get("series"));
     if (series >= 0) found.series = series;
     const flame = this.report.flames.findIndex((one) => one.name === parts.get("stacks"));
     if (flame >= 0) found.flame = flame;
     return found;
   }
+
+  /** What a report is compared with until its reader says otherwise: the first recording beside it. */
+  private get first(): Base | null {
+    return this.axes.length > 1 ? { of: 1, range: null } : null;
+  }
+
+  private readRange(axis: Axis, text: string | null | undefined): Range {
+    const [, first, last] = (/^(\d+)-(\d+)$/.exec(text ?? "") ?? []).map(Number);
+    return first < last && last <= axis.report.time.bins ? [first, last] : null;
+  }
 }
 
+const NOTHING = "none";
+const written = (base: Base | null) => (base ? [base.of, ...(base.range ? [base.range.join("-")] : [])].join(":") : NOTHING);
+
 export const label = (series: Series) => (series.part ? `${series.name} ${series.part}` : series.name);
+
+/** The same series of another report. */
+export const like = (report: Report, series: Series) => report.series.find((one) => label(one) === label(series)) ?? null;
 
 /** The series of the worst finding; else run-queue waits; else any. */
 function firstSeries(report: Report): number {

@@ -116,6 +116,22 @@ class Flames:
             "unkept": self._dictionary.unkept,
         }
 
+    def functions(self) -> dict[Frame, tuple[float, float]]:
+        """Return each function's ns: its own, and with callees, where one counts once per stack."""
+        rows = self._sums.rows()
+        stacks, which = np.unique(rows["stack"], return_inverse=True)
+        weights = np.bincount(which, rows["weight"].astype(np.float64), len(stacks)) * self._scale
+        told = self._dictionary.paths(stacks.tolist())
+        starts = np.cumsum(told.lengths) - told.lengths
+        paths = zip(starts.tolist(), (starts + self._telling(told)).tolist(), weights.tolist(), strict=True)
+        found: dict[Frame, tuple[float, float]] = {}
+        for start, end, weight in paths:
+            frames = [told.frames[number] for number in told.numbers[start:end].tolist()] or [NO_STACK]
+            for frame in set(frames):
+                own, total = found.get(frame, (0.0, 0.0))
+                found[frame] = (own + weight * (frame == frames[-1]), total + weight)
+        return found
+
     def _few(self, most: int) -> np.ndarray:
         """Return at most ``most`` rows, ordered by bin."""
         while len(self._sums.rows()) > most and self._sums.rows()["bin"].any():

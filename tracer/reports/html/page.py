@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from importlib.resources import files
 
@@ -16,8 +17,11 @@ __all__ = ["page", "room"]
 _ASSETS = files("tracer.reports.html") / "assets"
 
 
-def page(data: str, title: str) -> str:
-    """Return the page around ``Payload.text``. ``title`` is shown until the data is."""
+def page(data: str, title: str, beside: Sequence[str] = ()) -> str:
+    """Return the page around ``Payload.text``, and those of recordings beside it.
+
+    ``title`` is shown until the data is.
+    """
     style, script, theme = _asset("report.css"), _asset("report.js"), _asset("theme.js")
     scripts = f"script-src {_hash(script)} {_hash(theme)}"
     parts = {
@@ -27,6 +31,7 @@ def page(data: str, title: str) -> str:
         "style": style,
         "theme": theme,
         "data": data,
+        "beside": "".join(f'<script type="application/octet-stream">{one}</script>\n' for one in beside).strip(),
         "script": script,
         "licenses": _asset("licenses.txt").replace("--", "- -"),
     }

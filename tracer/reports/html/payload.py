@@ -46,7 +46,7 @@ class Payload:
     def __init__(self, header: Mapping[str, Any]) -> None:
         self.source = Source.from_header(header)
         self.summary = Summary(self.source.interval_ns, self.source)
-        self._header = header
+        self.header = header
         self._timeline = Timeline(self.source.interval_ns)
         self._heat, self._lanes = Heat(), Lanes()
         probes: dict[str, tuple[float, Dictionary, Callable[[Frame], bool]]] = {
@@ -79,18 +79,41 @@ class Payload:
         elif has(window.rows, "slots"):
             self._heat.add(bin, window)
 
-    def text(self, most_bytes: int, *, title: str = "", warning: str = "", signs: Sequence[Sign] = ()) -> str:
-        """Return the data as text of at most ``most_bytes``; beyond, time and stacks lose detail, and it says so."""
+    def text(
+        self,
+        most_bytes: int,
+        *,
+        title: str = "",
+        warning: str = "",
+        signs: Sequence[Sign] = (),
+        differences: Sequence[tuple[str, str, str]] = (),
+    ) -> str:
+        """Return the data as text of at most ``most_bytes``; beyond, time and stacks lose detail, and it says so.
+
+        ``differences`` are of a recording beside another one: (setting, the other's, its own).
+        """
         limits = Limits()
         while True:
-            packed = self._packed(limits, title, warning, signs)
+            packed = self._packed(limits, title, warning, signs, differences)
             if len(packed) <= most_bytes or limits.nodes < _LEAST:
                 return packed
             limits = replace(limits, nodes=limits.nodes // 2, weights=limits.weights // 2, names=limits.names // 2)
             if self._timeline.bins > _LEAST:
                 self._timeline.halve()
 
-    def _packed(self, limits: Limits, title: str, warning: str, signs: Sequence[Sign]) -> str:
+    def functions(self) -> dict[str, dict[Frame, tuple[float, float]]]:
+        """Return each function's ns, its own and with callees, by what they are of (``On CPU``)."""
+        found = {label: self._flames[name].functions() for name, _, label, _ in _FLAMES}
+        return {label: functions for label, functions in found.items() if functions}
+
+    def _packed(
+        self,
+        limits: Limits,
+        title: str,
+        warning: str,
+        signs: Sequence[Sign],
+        differences: Sequence[tuple[str, str, str]],
+    ) -> str:
         blob, timeline, source = Blob(), self._timeline, self.source
         verdict = judge(self.summary)
         shown: list[dict[str, Any]] = [
@@ -102,9 +125,9 @@ class Payload:
             {
                 "schema": SCHEMA,
                 "title": title,
-                "facts": facts(self.summary, source, self._header),
+                "facts": facts(self.summary, source, self.header),
                 "filtered": bool(source.filters),
-                "fingerprint": fingerprint(self._header),
+                "fingerprint": fingerprint(self.header),
                 "headline": verdict.headline,
                 "severity": verdict.severity.name.lower() if verdict.things and verdict.severity else "",
                 "findings": findings(self.summary, verdict),
@@ -127,6 +150,7 @@ class Payload:
                 "marks": [*marks(self.summary, source, signs)],
                 "flames": shown,
                 "dropped": [*self._dropped(shown)],
+                "differences": differences,
             }
         )
 

@@ -11,9 +11,21 @@ from tracer.analysis.stacks import Frame
 from tracer.analysis.statistics import Statistics
 from tracer.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap
-from tracer.units import at_most, clip, duration, many, moment
+from tracer.units import MISSING, at_most, clip, duration, many, moment
 
-__all__ = ["PROSE_WIDTH", "QUANTILES", "ROWS", "Section", "as_lines", "known", "more", "of_filter", "quantiles", "when"]
+__all__ = [
+    "PROSE_WIDTH",
+    "QUANTILES",
+    "ROWS",
+    "Section",
+    "as_lines",
+    "change",
+    "known",
+    "more",
+    "of_filter",
+    "quantiles",
+    "when",
+]
 
 PROSE_WIDTH = 110  # longer lines of prose are hard to read however wide the terminal is
 ROWS = 8  # the worst of a kind; the rest is counted, and in the JSON
@@ -25,7 +37,7 @@ QUANTILES = (Column("p50", rank=1), Column("p90", rank=3), Column("p99"), Column
 class Section:
     """A titled table; ``more`` says what was left out, ``stacks`` are frames to be shown below each row.
 
-    ``notes`` are sentences below the table.
+    ``notes`` are sentences below the table, or alone where there are no columns.
     """
 
     title: str
@@ -66,6 +78,24 @@ def more(rest: Sequence[object], what: str) -> str:
 def of_filter(source: Source) -> str:
     """Return what a series by task is limited to, for its title; what counts by CPU is always of all tasks."""
     return "".join(f"  ({name} {value} only)" for name, value in source.task_filters)
+
+
+def change(before: float, now: float) -> str:
+    """Return what became of a number, in a word: ``+12 %``, ``×3``, ``new``, ``gone``."""
+    if before != before or now != now:
+        return MISSING
+    if before == now:
+        return "="
+    if not before or not now:
+        return "gone" if before else "new"
+    ratio = now / before
+    if not ratio < 1000:
+        return "×>999"
+    if ratio >= 2 or ratio <= 0.5:
+        return f"×{ratio:.3g}"
+    more = round((ratio - 1) * 100, 1)
+    digits = 0 if abs(more) >= 10 else 1
+    return f"{'+' if more > 0 else '−'}{abs(more):.{digits}f} %" if more else "="
 
 
 def known(ns: float) -> float:

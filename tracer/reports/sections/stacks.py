@@ -13,7 +13,7 @@ from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, of_filter
 from tracer.units import clip, count, display_width, duration, percent
 
-__all__ = ["folded", "off_cpu", "is_scheduler", "on_cpu", "telling"]
+__all__ = ["called", "folded", "is_scheduler", "off_cpu", "on_cpu", "telling"]
 
 _KERNEL = "_[k]"  # as flame graphs mark them
 _SCHEDULER = ("schedule", "__schedule")
@@ -68,7 +68,7 @@ def folded(frames: Sequence[Frame], width: int = 0) -> str:
     """
     if not frames:
         return "no stack"[: width or None]
-    names = [_name(frame) for frame in frames]
+    names = [called(frame) for frame in frames]
     whole = ";".join(names)
     if not width or display_width(whole) <= width:
         return whole
@@ -81,7 +81,8 @@ def folded(frames: Sequence[Frame], width: int = 0) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def _name(frame: Frame) -> str:
+def called(frame: Frame) -> str:
+    """Return a function's name, printable, the kernel's marked."""
     # ; ends a function's name in a folded stack.
     name = printable(frame.symbol or frame.module or "?").replace(";", ":")
     return f"{name}{_KERNEL}" if frame.kernel else name

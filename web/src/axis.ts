@@ -1,0 +1,65 @@
+// A recording's time: its bins, on the node's clock and on the wall's.
+
+import type { Report } from "./data";
+import { clock, duration } from "./format";
+
+export class Axis {
+  constructor(readonly report: Report) {}
+
+  get known(): boolean {
+    return this.report.time.start_unix_ms !== null;
+  }
+
+  /** Seconds of the wall clock, or since the start. */
+  seconds(bin: number): number {
+    const { start_unix_ms, bin_ns } = this.report.time;
+    return (start_unix_ms ?? 0) / 1e3 + (bin * bin_ns) / 1e9;
+  }
+
+  bin(seconds: number): number {
+    const { start_unix_ms, bin_ns } = this.report.time;
+    return ((seconds - (start_unix_ms ?? 0) / 1e3) * 1e9) / bin_ns;
+  }
+
+  binOf(ns: number): number {
+    return (ns - this.report.time.start_ns) / this.report.time.bin_ns;
+  }
+
+  /** The range of whole bins inside of the recording, at least one long; null is all of them. */
+  whole(first: number, last: number): [number, number] | null {
+    const { bins } = this.report.time;
+    const low = Math.min(bins - 1, Math.max(0, Math.floor(Math.min(first, last))));
+    const high = Math.min(bins, Math.max(low + 1, Math.ceil(Math.max(first, last))));
+    return low === 0 && high === bins ? null : [low, high];
+  }
+}
+
+/** A part of a recording, to be looked at or compared with. */
+export class Part {
+  readonly bins: [number, number];
+
+  constructor(
+    readonly axis: Axis,
+    readonly range: [number, number] | null,
+  ) {
+    this.bins = range ?? [0, axis.report.time.bins];
+  }
+
+  get ns(): number {
+    return (this.bins[1] - this.bins[0]) * this.axis.report.time.bin_ns;
+  }
+
+  get seconds(): number {
+    return this.ns / 1e9;
+  }
+
+  /** Its two ends, as people say them. */
+  get ends(): string[] {
+    const digits = this.axis.report.time.bin_ns < 1e9 ? 1 : 0;
+    return this.bins.map((bin) => clock(this.axis.seconds(bin), this.axis.known, digits));
+  }
+
+  toString(): string {
+    return `${this.ends.join(" to ")}${this.axis.known ? " UTC" : ""}, ${duration(this.ns)}`;
+  }
+}
