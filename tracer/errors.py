@@ -10,6 +10,7 @@ __all__ = [
     "ProbeUnavailableError",
     "RecordingError",
     "OutputError",
+    "LimitPassedError",
 ]
 
 
@@ -58,3 +59,9 @@ class OutputError(ForeshockError):
     """A result can't be written: disk full, no permission, the file exists, standard output is closed."""
 
     exit_code = 5
+
+
+class LimitPassedError(ForeshockError):
+    """A limit that the command line set is passed: something is slower than `--fail-over` allows."""
+
+    exit_code = 6

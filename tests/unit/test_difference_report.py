@@ -1,0 +1,286 @@
+"""`foreshock diff`: what got slower first, then who; ranges, exit codes, bad recordings, hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from sim.recordings import DEMO, slower, twin
+from unit.synthetic import HEADER, Node, hog_interval
+
+from tracer.commands import main
+from tracer.recording import Recording, RecordingWriter, read_recording
+from tracer.units import display_width
+from tracer.window import Window
+
+HOSTILE = "\x1b[2Jcu\u202e9\n"
+SECOND = 10**9
+ILL = slower(("softirq", "run"), 8, vector=3)  # twice as long
+
+
+@pytest.fixture(scope="module")
+def demo() -> Recording:
+    return read_recording(DEMO)
+
+
+@pytest.fixture(scope="module")
+def calm(demo: Recording, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(twin(tmp_path_factory.mktemp("calm") / "calm.fsk", demo, "cu17", seconds=20))
+
+
+@pytest.fixture(scope="module")
+def ill(demo: Recording, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same node an hour later, with NET_RX softirqs that take twice as long and another swappiness."""
+    settings = {"sysctl": {**demo.header["fingerprint"]["sysctl"], "vm.swappiness": "1"}}
+    return make(demo, tmp_path_factory.mktemp("ill") / "ill.fsk", change=ILL, header={"fingerprint": settings})
+
+
+@pytest.fixture(scope="module")
+def both(demo: Recording, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One recording of a minute, that is ill from its 30th second on."""
+    change = slower(("softirq", "run"), 8, since=30, vector=3)
+    return str(twin(tmp_path_factory.mktemp("both") / "both.fsk", demo, "cu17", seconds=60, change=change))
+
+
+def make(demo: Recording, path: Path, seconds: int = 20, header: dict[str, Any] | None = None, **options: Any) -> str:
+    """Write a recording of cu17 an hour later, after a reboot."""
+    header = {"boot_id": "the next", **(header or {})}
+    return str(twin(path, demo, "cu17", seconds=seconds, seed=1, skew_ns=3600 * SECOND, header=header, **options))
+
+
+def run(*arguments: str, width: int = 80) -> Result:
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(main, ["diff", *arguments])
+
+
+def said(done: Result) -> str:
+    return " ".join(done.stdout.split())
+
+
+def test_no_change_says_so_and_exits_with_0(calm: str, demo: Recording, tmp_path: Path):
+    done = run(calm, make(demo, tmp_path / "again.fsk"))
+    assert done.exit_code == 0, done.stdout
+    assert done.stdout.startswith("no change beyond the noise of the windows\n")
+    assert "would have shown a change of" in said(done)
+
+
+def test_a_recording_with_itself_is_no_change_and_named(calm: str):
+    done = run(calm, calm, "--fail-over", "5%")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no change beyond the noise of the windows\n")
+    assert "both sides are the same intervals" in said(done)
+
+
+def test_what_got_slower_comes_first_with_its_numbers(calm: str, ill: str):
+    done = run(calm, ill)
+    assert done.exit_code == 0, "no gate was asked for"
+    assert re.match(
+        r"slower beyond the noise: NET_RX softirq run time p?\w+ \S+ µs before, \S+ µs after "
+        r"\(\+\d+ %, \+\d+ to \+\d+ %\)",
+        said(done),
+    )
+    assert "NET_RX softirqs took" in said(done)
+
+
+def test_the_other_way_round_it_is_faster(calm: str, ill: str):
+    done = run(ill, calm)
+    assert said(done).startswith("nothing is slower; faster beyond the noise: NET_RX softirq run time")
+    assert "recorded before the other" in said(done)
+
+
+def test_the_gate_has_an_exit_code_of_its_own(calm: str, ill: str):
+    done = run(calm, ill, "--fail-over", "5%")
+    assert done.exit_code == 6
+    error, hint = done.stderr.splitlines()
+    assert error.startswith("foreshock: error: slower by more than 5 %: NET_RX softirq run time")
+    assert hint.startswith("hint: ")
+    assert run(calm, ill, "--fail-over", "300 %").exit_code == 0
+    assert run(ill, calm, "--fail-over", "5%").exit_code == 0, "faster"
+
+
+def test_two_ranges_of_one_recording(both: str):
+    done = run("--range", "0s..28s", "--range", "32s..", both)
+    assert said(done).startswith("slower beyond the noise: NET_RX softirq run time")
+    assert run("--range", "0s..14s", "--range", "15s..29s", both).stdout.startswith("no change beyond the noise")
+
+
+def test_ranges_by_the_clock_and_of_two_files(both: str, ill: str):
+    by_clock = run("--range", "08:35:43..08:36:10", "--range", "08:36:14..", both)
+    assert said(by_clock).startswith("slower beyond the noise: NET_RX softirq run time")
+    of_both = run("--range", "5s..", both, ill)
+    assert "55 s in 28 windows" in said(of_both) and "15 s in 15 windows" in said(of_both)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--range", "2m..3m", "--range", "0s..20s"], "nothing was recorded in that --range"),
+        (["--range", "0s..20s"], "two ranges"),
+        ([], "two ranges"),
+        (["--range", "0s..20s"] * 3, "two ranges"),
+        (["--range", "20s..10s", "--range", "20s..30s"], "ends before it starts"),
+        (["--fail-over", "5"], "is no limit"),
+        (["--fail-over", "0%"], "is no limit"),
+        (["--fail-over", "many"], "is no limit"),
+    ],
+)
+def test_what_can_not_be_meant_is_a_usage_error(both: str, arguments: list[str], words: str):
+    done = run(*arguments, both)
+    assert done.exit_code == 2 and not done.stdout
+    error, hint = done.stderr.splitlines()
+    assert error.startswith("foreshock: error: ") and words in error and hint.startswith("hint: ")
+
+
+def test_more_than_two_recordings_or_no_place_to_read_them_from(calm: str):
+    assert run(calm, calm, calm).exit_code == run("-", "-").exit_code == run().exit_code == 2
+    assert run(calm, calm, *["--range", "0s.."] * 3).exit_code == 2
+
+
+def test_overlapping_ranges_are_named(both: str):
+    done = run("--range", "0s..25s", "--range", "20s..29s", both)
+    assert "the sides have 5 s in common" in said(done)
+
+
+def test_a_range_that_is_partly_outside_is_named(both: str):
+    done = run("--range", "0s..25s", "--range", "40s..90s", both)
+    assert "after: 30 s of its range lie outside of the recording" in said(done)
+
+
+def test_a_short_side_is_held_against_moments(both: str):
+    done = run("--range", "0s..29s", "--range", "32s..40s", both)
+    assert "after is 8 s only" in said(done)
+
+
+def test_too_little_data_is_an_error(both: str, calm: str, demo: Recording, tmp_path: Path):
+    for arguments in (
+        ["--range", "0s..3s", "--range", "10s..40s", both],
+        [calm, make(demo, tmp_path / "short.fsk", 4)],
+        [calm, make(demo, tmp_path / "other.fsk", without=tuple({w.probe for w in demo.intervals[0]} - {"hung"}))],
+    ):
+        done = run(*arguments)
+        assert done.exit_code == 4 and not done.stdout
+        assert re.fullmatch(r"foreshock: error: there is too little data to tell: .*\nhint: .*\n", done.stderr)
+
+
+def test_files_that_can_not_be_read(calm: str, demo: Recording, tmp_path: Path):
+    (tmp_path / "text.fsk").write_text("hello")
+    empty = make(demo, tmp_path / "empty.fsk", 0)
+    for bad in (str(tmp_path / "none.fsk"), str(tmp_path / "text.fsk"), empty):
+        done = run(calm, bad)
+        assert done.exit_code == 4 and not done.stdout
+        assert len(done.stderr.splitlines()) == 2
+
+
+def test_cut_damaged_and_lossy_recordings_are_compared_and_named(calm: str, demo: Recording, tmp_path: Path):
+    def losing(number: int, window: Window) -> Window:
+        return replace(window, losses={"unmatched": 900}) if window.probe == "runqueue" else window
+
+    whole = Path(make(demo, tmp_path / "lossy.fsk", 30, change=losing)).read_bytes()
+    (tmp_path / "cut.fsk").write_bytes(whole[: len(whole) * 3 // 4])
+    damaged = bytearray(whole)
+    damaged[len(whole) * 3 // 4] ^= 1
+    (tmp_path / "damaged.fsk").write_bytes(damaged)
+    for name, words in (("lossy", "were not seen"), ("cut", "was cut off"), ("damaged", "is damaged at byte")):
+        done = run(calm, str(tmp_path / f"{name}.fsk"))
+        assert done.exit_code == 0
+        assert re.search(rf"- after: .*{words}", said(done)), done.stdout
+
+
+def test_recordings_of_different_kinds_are_compared_in_what_they_share(calm: str, demo: Recording, tmp_path: Path):
+    header = {"cpus": 8, "interval_ns": SECOND // 2}
+    done = run(calm, make(demo, tmp_path / "other.fsk", 30, header=header, without=("softirq", "hardirq")))
+    assert done.exit_code == 0
+    for words in (
+        "2 CPUs before, 8 after",
+        "intervals of 1 s before, 500 ms after",
+        "recorded on one side only: inter",
+    ):
+        assert words in said(done)
+
+
+def test_recordings_of_different_parts_of_a_node_are_not_compared(calm: str, demo: Recording, tmp_path: Path):
+    done = run(calm, make(demo, tmp_path / "one.fsk", header={"filters": {"pid": "7"}}))
+    assert done.exit_code == 4 and "all before, pid 7 after" in done.stderr
+
+
+def test_settings_that_differ_are_shown_and_no_others(calm: str, ill: str):
+    lines = run(calm, ill, width=100).stdout.splitlines()
+    title = next(number for number, line in enumerate(lines) if line.startswith("WHAT DIFFERS"))
+    rows = [line.split() for line in lines[title + 2 : title + 6] if line.startswith("  ")]
+    assert ["sysctl", "/", "vm.swappiness", "60", "1"] in rows
+    assert len([row for row in rows if "sysctl" in row]) == 1
+
+
+def test_who_held_the_cpu_is_told(tmp_path: Path):
+    """A hog that two victims wait for, each second of the second recording."""
+    for name, make_interval in (("before", Node.interval), ("after", hog_interval)):
+        node = Node()
+        with RecordingWriter(tmp_path / f"{name}.fsk", HEADER) as writer:
+            for _ in range(12):
+                writer.write(make_interval(node))
+    done = run(str(tmp_path / "before.fsk"), str(tmp_path / "after.fsk"))
+    assert "run-queue wait" in said(done).partition("before")[0]
+    # 94 % of 949 ms, and 92 % of 640 ms.
+    assert "tasks waited 1.48 s of every second for hog[1234] to leave a CPU (0 ns before)." in said(done)
+    assert "/system.slice/backup.service" in run(*_both(tmp_path), width=120).stdout
+
+
+def _both(folder: Path) -> list[str]:
+    return [str(folder / "before.fsk"), str(folder / "after.fsk")]
+
+
+def test_json_says_what_the_text_says(calm: str, ill: str):
+    done = run("--json", "--fail-over", "5%", calm, ill)
+    assert done.exit_code == 6
+    tree = json.loads(done.stdout)
+    assert tree["schema"] == "foreshock.diff/1" and tree["verdict"].startswith("slower beyond the noise")
+    (first,) = tree["slower"]
+    assert (first["series"], first["part"], first["unit"]) == ("softirq.run", "NET_RX", "s")
+    assert first["before"] * 1.5 < first["after_low"] < first["after"] < first["after_high"] < first["before"] * 2.7
+    assert first["ratio"] == pytest.approx(2, rel=0.2) and first["beyond_noise"]
+    assert tree["failing"] == [first["title"]] and tree["fail_over"] == pytest.approx(0.05)
+    assert {"setting": "sysctl / vm.swappiness", "before": "60", "after": "1"} in tree["differences"]
+    assert len(tree["compared"]) > 20 and tree["before"]["seconds"] == pytest.approx(20)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 200])
+def test_every_line_fits_and_hostile_names_are_escaped(width: int, calm: str, demo: Recording, tmp_path: Path):
+    def change(number: int, window: Window) -> Window:
+        window = ILL(number, window)
+        if (window.probe, window.table) != ("runqueue", "worst") or not len(window.rows):
+            return window
+        rows = window.rows.copy()
+        for name in ("holder_comm", "holder_cgroup", "comm"):
+            rows[name] = (HOSTILE * 8).encode()[: rows.dtype[name].itemsize]
+        return replace(window, rows=rows)
+
+    facts = {"fingerprint": {HOSTILE: {HOSTILE: HOSTILE * 50}}}
+    path = str(twin(tmp_path / f"{HOSTILE[:4]}.fsk", demo, HOSTILE, seconds=20, change=change, header=facts))
+    for arguments in ([calm, path], ["--json", calm, path]):
+        done = run(*arguments, width=width)
+        assert done.exit_code == 0
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", done.stdout)
+        if arguments[0] != "--json":
+            assert all(display_width(line) <= max(80, width) for line in done.stdout.splitlines())
+    assert HOSTILE not in str(json.loads(done.stdout))
+
+
+def test_a_clock_that_is_set_between_two_ranges_keeps_them_apart(demo: Recording, tmp_path: Path):
+    """The clock was an hour ahead at first; the second range is named by the time that was right."""
+    clock = np.dtype([("offset_ns", "i8")])
+
+    def setting(number: int, window: Window) -> Window:
+        if (window.probe, window.table) == ("agent", "clock") and number == 30:
+            return replace(window, rows=np.array([(demo.header["clock_offset_ns"],)], clock))
+        return window
+
+    path = str(twin(tmp_path / "set.fsk", demo, "n", seconds=60, change=setting, skew_ns=3600 * SECOND))
+    done = run("--range", "0s..25s", "--range", "32s..58s", path)
+    assert done.exit_code == 0
+    assert "2026-11-30 09:35:42 UTC to 09:36:07 UTC" in said(done)
+    assert "2026-11-30 08:36:14 UTC to 08:36:40 UTC" in said(done)

@@ -1,0 +1,114 @@
+"""Read the two sides of a difference: two files, or two parts of one file in a single pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+from tracer.compare.facts import flattened
+from tracer.compare.intake import Intake
+from tracer.difference.side import Side
+from tracer.errors import RecordingError, UsageError
+from tracer.recording import RecordingReader
+from tracer.units import duration, many, moment
+from tracer.window import Window
+
+__all__ = ["Part", "read_sides"]
+
+#: Which part of a recording is meant: of its source and the start of its first interval makes from when to when.
+Part = Callable[[Source, int], tuple[float, float]]
+_SECOND = 1_000_000_000
+
+
+def read_sides(
+    files: Sequence[str], parts: Sequence[Part], progress: Callable[[str], None] = lambda said: None
+) -> tuple[Side, Side]:
+    """Read two files, or two parts of one; of two files ``parts`` has none, one for both, or one for each.
+
+    ``progress`` hears what is done. Raises RecordingError for a file that can't be read or has no interval, UsageError
+    for a part in which nothing was recorded.
+    """
+    if len(files) == 1:
+        before, after = _read(files[0], parts, progress)
+    else:
+        of_each = [parts[:1], parts[-1:]]
+        ((before,), (after,)) = (
+            _read(path, chosen or [_whole], progress) for path, chosen in zip(files, of_each, strict=True)
+        )
+    return before, after
+
+
+def _whole(source: Source, first_ns: int) -> tuple[float, float]:
+    return float("-inf"), float("inf")
+
+
+def _read(path: str, parts: Sequence[Part], progress: Callable[[str], None]) -> list[Side]:
+    with RecordingReader(path) as reader:
+        source = Source.from_header(reader.header)
+        gathered: list[_Gathered] = []
+        for windows in reader:
+            if not windows:
+                continue
+            if not gathered:
+                first_ns = min(window.start_ns for window in windows)
+                gathered = [_Gathered(source, *part(source, first_ns)) for part in parts]
+            if reader.intervals % 100 == 0:
+                progress(f"reading {many(reader.intervals, 'interval')}")
+            last_ns = max(window.end_ns for window in windows)
+            _learn_clock(source, windows)
+            for one in gathered:
+                one.add(windows)
+        facts, warning = flattened(reader.header), reader.warning
+    if not gathered:
+        raise RecordingError(f"{path} has no interval.", hint="nothing of it can be compared")
+    for one in gathered:
+        if not one.intake.intervals:
+            raise UsageError(
+                f"nothing was recorded in that --range of {path}.",
+                hint=f"it was recorded {_told(source, first_ns, last_ns)}",
+            )
+    return [one.side(path, facts, warning, first_ns, last_ns) for one in gathered]
+
+
+def _told(source: Source, first_ns: int, last_ns: int) -> str:
+    """Say from when to when was recorded, in the forms that a range takes."""
+    start, end = source.unix_ns(first_ns), source.unix_ns(last_ns)
+    clock = f", {moment(start)} to {moment(end)}" if start == start else ""
+    return f"for {duration(last_ns - first_ns)}{clock}"
+
+
+def _learn_clock(source: Source, windows: Sequence[Window]) -> None:
+    """Hear of a clock that is set outside of every part as well."""
+    for window in windows:
+        if (window.probe, window.table) == ("agent", "clock"):
+            source.learn_clock(window)
+
+
+class _Gathered:
+    """One part of a recording, from ``low`` to ``high`` ns: an interval belongs where its middle lies."""
+
+    def __init__(self, source: Source, low: float, high: float) -> None:
+        # Windows as short as intervals: a moment of a second has to have several.
+        self.intake = Intake(source, length_ns=source.interval_ns or _SECOND)
+        self._summary = Summary(source.interval_ns, source)
+        self._low, self._high = low, high
+
+    def add(self, windows: Sequence[Window]) -> None:
+        """Add an interval, if it is in this part."""
+        middle = (windows[0].start_ns + windows[0].end_ns) / 2
+        if self._low <= middle < self._high:
+            self.intake.add(windows)
+            self._summary.add_interval(windows)
+
+    def side(self, path: str, facts: Mapping[str, str], warning: str, first_ns: int, last_ns: int) -> Side:
+        """Return what was gathered; ``first_ns`` and ``last_ns`` are of the whole recording."""
+        remarks = [*self.intake.remarks(), *([warning] if warning else [])]
+        seen = self._summary.intervals
+        finite = [max(0.0, first_ns - self._low), max(0.0, self._high - last_ns)]
+        outside = sum(one for one in finite if one != float("inf"))
+        if outside > seen.typical_ns:
+            remarks.append(f"{duration(outside)} of its range lie outside of the recording")
+        node = self.intake.node(path, dict(facts), tuple(remarks), 1)
+        return Side(os.path.basename(path), node, self._summary, seen.start_ns, seen.end_ns)

@@ -1,0 +1,108 @@
+"""The difference in one sentence, and how its numbers are told. Names in it are quoted, not yet escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracer.compare.verdict import amount
+from tracer.difference.changes import Change
+from tracer.difference.difference import Difference
+from tracer.difference.whose import Party, told
+from tracer.units import MISSING, duration, percent
+
+__all__ = ["by", "failure", "headline", "interval", "measured", "signed", "who"]
+
+#: Of a change that is greater than this its factor is told.
+_FACTOR = 9.5
+_WHO = 3
+_CLEARLY = 2
+
+
+def headline(found: Difference) -> str:
+    """Return the verdict: what is slower, or that nothing is."""
+    parts = []
+    if found.slower:
+        parts.append(_most(found.slower, "slower"))
+        if found.faster:
+            parts.append(f"{_things(found.faster)} faster")
+    elif found.faster:
+        parts.append(f"nothing is slower; {_most(found.faster, 'faster')}")
+    else:
+        parts.append("nothing is slower or faster" if found.load else "no change")
+        parts[0] += " beyond the noise of the windows"
+    if found.load and not found.slower:
+        parts.append(f"there is {'more' if found.load[0].step > 0 else 'less'} to do: {measured(found.load[0])}")
+    return "; ".join(parts)
+
+
+def measured(one: Change) -> str:
+    """Return a change as a sentence's part: ``NET_RX softirq delay p99 0.2 ms before, 9.1 ms after (+4450 %, …)``."""
+    unit = one.measure.unit
+    before, after = amount(one.before, unit), amount(one.after, unit)
+    sure = interval(one)
+    return f"{one.measure.title} {before} before, {after} after ({by(one)}{f', {sure}' if sure != MISSING else ''})"
+
+
+def by(one: Change) -> str:
+    """Return how much it changed: ``+23 %``, ``×45``; ``new`` of what was not there."""
+    return _relative(one.after, one.before)
+
+
+def interval(one: Change) -> str:
+    """Return between what the change lies: ``+12 to +35 %``."""
+    if not one.before:
+        return MISSING
+    low, high = (_relative(value, one.before) for value in (one.low, one.high))
+    return f"{low.removesuffix(' %')} to {high}" if low.endswith("%") and high.endswith("%") else f"{low} to {high}"
+
+
+def signed(seconds: float) -> str:
+    """Return seconds a second as time of each second, with its sign."""
+    if seconds != seconds:
+        return MISSING
+    return f"{'+' if seconds >= 0 else '-'}{duration(abs(seconds) * 1e9)}"
+
+
+def who(found: Difference) -> list[str]:
+    """Return who had more or less time, in sentences: those with the greatest changes."""
+    if not (found.slower or found.faster):
+        return []
+    # Whoever took less is no reason for what became slower.
+    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0) == bool(found.slower)]
+    return [f"{told(one)}." for one in sorted(likely, key=lambda one: (not one.judged, -abs(one.change)))[:_WHO]]
+
+
+def failure(found: Difference) -> str:
+    """Return what is slower than the limit allows, in a sentence."""
+    rest = f"; so {_are(len(found.failing) - 1)} more" if len(found.failing) > 1 else ""
+    return f"slower by more than {percent((found.limit or 1) - 1)}: {measured(found.failing[0])}{rest}."
+
+
+def _is_somebody(one: Party) -> bool:
+    """Not all tasks together; waits are nobody's doing; and who holds CPUs for a moment more or less is chance."""
+    clearly = max(one.before, one.after) >= _CLEARLY * min(one.before, one.after)
+    return one.judged or (one.kind == "held" and clearly)
+
+
+def _most(changes: Sequence[Change], how: str) -> str:
+    if len(changes) == 1:
+        return f"{how} beyond the noise: {measured(changes[0])}"
+    return f"{len(changes)} things are {how} beyond the noise, most of all {measured(changes[0])}"
+
+
+def _things(changes: Sequence[Change]) -> str:
+    return f"{len(changes)} thing{'s' if len(changes) > 1 else ''} {'are' if len(changes) > 1 else 'is'}"
+
+
+def _are(number: int) -> str:
+    return f"{'are' if number > 1 else 'is'} {number}"
+
+
+def _relative(value: float, before: float) -> str:
+    if not before:
+        return "new" if value else "±0 %"
+    ratio = value / before
+    if ratio > _FACTOR:
+        return f"×{ratio:.3g}" if ratio < 1000 else "×1000 and more"
+    change = ratio - 1
+    return f"{'+' if change >= 0 else '-'}{percent(abs(change))}"
