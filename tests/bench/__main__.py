@@ -15,7 +15,7 @@ from .machine import CHECKOUT, Missing, describe, say
 from .results import Section, checks_table, table
 
 #: In the order of the page; each is a module with ``measure(rounds)``.
-PARTS = ("cost", "noise", "agent", "start", "leaks")
+PARTS = ("cost", "noise", "agent", "start", "leaks", "report")
 
 #: Above this, other work decides the figures.
 BUSY_PERCENT = 5

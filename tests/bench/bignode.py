@@ -14,7 +14,7 @@ from tracer.layouts import layout
 from tracer.probe import Map
 from tracer.probes import all_probes
 
-__all__ = ["CPUS", "time_collect"]
+__all__ = ["CPUS", "Names", "Node", "time_collect"]
 
 CPUS = 256
 
@@ -23,17 +23,18 @@ _ACTIVE = {"hardirq_rows": 10, "softirq_rows": 6, "napi_rows": 1}
 _SLOTS_IN_USE = 24
 
 
-class _Session:
+class Node:
     """What the collector needs of a session, without a kernel."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: int = CPUS) -> None:
         every = all_probes()
         chosen = [probe for probe in every.values() if probe.tier == "light" and probe.hooks]
         self.probes = ordered(chosen, every)
-        self.options = Options(CPUS, range(CPUS))
-        self.shapes = map_shapes(self.probes, CPUS)
+        self.options = Options(cpus, range(cpus))
+        self.shapes = map_shapes(self.probes, cpus)
         self.refused: dict[str, str] = {}
         self._arrays = {name: np.zeros(shape.rows, dtype=shape.dtype) for name, shape in self.shapes.items()}
+        self._cpus = cpus
         self._random = np.random.default_rng(1)
 
     def array(self, name: str) -> np.ndarray:
@@ -53,13 +54,13 @@ class _Session:
                     self._count_in(declared)
 
     def _count_in(self, declared: Map) -> None:
-        rows = self._arrays[declared.name].reshape(CPUS, -1)
+        rows = self._arrays[declared.name].reshape(self._cpus, -1)
         active = min(_ACTIVE.get(declared.name, 1), rows.shape[1])
         for place in range(active):
             self._count_row(rows[:, place], place)
 
     def _count_row(self, rows: np.ndarray, place: int) -> None:
-        """``rows``, shape (CPUS,): the same row of every CPU."""
+        """``rows``, shape (cpus,): the same row of every CPU."""
         histogram = layout("hist", "hist")
         for name, (kind, *_) in (rows.dtype.fields or {}).items():
             if kind == histogram:
@@ -75,7 +76,9 @@ class _Session:
                 rows[name] += self._random.integers(1, 1_000_000, len(rows)).astype(kind)
 
 
-class _Names:
+class Names:
+    """Nothing has a cgroup here."""
+
     def cgroup(self, cgroup_id: int) -> bytes:
         return b""
 
@@ -85,9 +88,9 @@ class _Names:
 
 def time_collect(intervals: int) -> list[float]:
     """Return how long the collector took for each interval, in ms."""
-    session = _Session()
+    session = Node()
     session.count()
-    collector = Collector(session, _Names())  # type: ignore[arg-type]
+    collector = Collector(session, Names())  # type: ignore[arg-type]
     took = []
     for _ in range(intervals):
         session.count()

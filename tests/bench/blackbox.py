@@ -76,9 +76,9 @@ def _work(busy: bool) -> Iterator[None]:
 
 
 def _made_up() -> tuple[dict, list[list[Window]]]:
-    session = bignode._Session()
+    session = bignode.Node()
     session.count()
-    collector = Collector(session, bignode._Names())  # type: ignore[arg-type]
+    collector = Collector(session, bignode.Names())  # type: ignore[arg-type]
     intervals = []
     for _ in range(8):
         session.count()

@@ -72,9 +72,9 @@ def encoded(big: bool, seconds: int) -> list[bytes]:
     encoder = FrameEncoder()
     if not big:
         return [encoder.windows(windows) for windows in read_recording(DEMO).intervals[:seconds]]
-    session = bignode._Session()
+    session = bignode.Node()
     session.count()
-    collector = Collector(session, bignode._Names())  # type: ignore[arg-type]
+    collector = Collector(session, bignode.Names())  # type: ignore[arg-type]
     intervals = []
     for _ in range(seconds):
         session.count()
