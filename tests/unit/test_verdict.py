@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from unit.deep_samples import deep_windows
 from unit.synthetic import (
     MS,
     NET_RX,
     NET_TX,
     SECOND,
+    TIMER,
     WORST_SOFTIRQ,
     WORST_WAIT,
     Node,
@@ -357,6 +359,30 @@ def test_a_late_softirq_blames_its_holder_for_its_own_time_only():
         events = [row | {"holder_ns": own}]
         verdict = run(lambda node, events=events: node.interval(late=late, late_events=events))
         assert only(verdict, "softirq.delay").values["cause"] == cause
+
+
+def test_whoever_holds_a_cpu_is_one_story_however_many_kinds_of_softirqs_wait():
+    row = {"kind": 1, "cpu": 1, "pid": 9, "comm": b"one"}
+    events = [
+        row | {"vector": number, "duration_ns": ms * MS, "holder_ns": ms * MS}
+        for number, ms in ((NET_RX, 30), (TIMER, 40))
+    ]
+    late = {(1, NET_RX): [30 * MS], (1, TIMER): [40 * MS] * 3}
+    finding = only(run(lambda node: node.interval(late=late, late_events=events)), "softirq.delay")
+    assert finding.what.startswith("CPU 1: NET_RX and TIMER softirqs started late, at worst 40 ms")
+    assert finding.topic == "late NET_RX and TIMER softirqs" and finding.values["vectors"] == ["NET_RX", "TIMER"]
+    assert finding.values["max_s"] == pytest.approx(0.04, rel=0.1) and finding.who.count("one[9]") == 1
+
+
+def test_stacks_say_what_the_holder_was_doing():
+    row = {"kind": 1, "duration_ns": 40 * MS, "cpu": 1, "vector": NET_RX, "pid": 60, "comm": b"hog"}
+    ill = {"late": {(1, NET_RX): [40 * MS] * 3}, "late_events": [row | {"holder_ns": 40 * MS}]}
+    node = Node()
+    without = only(judged(node.interval(**ill)), "softirq.delay")
+    assert "By samples" not in without.who and "record --deep" in without.next
+    finding = only(judged([*node.interval(**ill), *deep_windows(0)]), "softirq.delay")
+    assert finding.who.endswith("By samples it was in spin for 100 % of its time, called by main.")
+    assert "record --deep" not in finding.next and "stacks" in finding.next
 
 
 def test_a_long_softirq_does_not_deny_hard_interrupts():

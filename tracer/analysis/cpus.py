@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,10 @@ import numpy as np
 from tracer.analysis.rows import text
 from tracer.analysis.summary import Summary
 
-__all__ = ["CpuTime", "cpu_times", "sampled_tasks"]
+__all__ = ["CpuTime", "cpu_times", "sampled_function", "sampled_tasks"]
+
+#: Of one thread, that are looked at: the heaviest.
+_STACKS = 256
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,19 @@ def cpu_times(summary: Summary) -> dict[int, CpuTime]:
             running, idle, softirq, hardirq = (part / total for part in parts)
             found[int(cpu)] = CpuTime(int(cpu), running, idle, softirq, hardirq, total)
     return dict(sorted(found.items()))
+
+
+def sampled_function(summary: Summary, tid: int) -> tuple[float, list[str]] | None:
+    """Return the share of a thread's samples in its busiest function, and that with its callers, innermost first."""
+    stacks = summary.stacks["oncpu"].of_thread(tid, _STACKS) if "oncpu" in summary.stacks else []
+    weights: Counter[str] = Counter()
+    for one in stacks:
+        if one.frames:
+            weights[one.frames[-1].symbol] += one.weight
+    for symbol, weight in weights.most_common(1):
+        frames = next(one.frames for one in stacks if one.frames and one.frames[-1].symbol == symbol)
+        return weight / sum(one.weight for one in stacks), [frame.symbol for frame in reversed(frames)]
+    return None
 
 
 def sampled_tasks(summary: Summary, cpu: int, limit: int = 3) -> list[tuple[str, int, float]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tracer.analysis import thresholds
 from tracer.probe import SOFTIRQS
 
-__all__ = ["VECTORS", "budget_class", "cpu_list", "is_irq_vector", "quoted", "scheduling", "task", "vector"]
+__all__ = ["VECTORS", "budget_class", "cpu_list", "is_irq_vector", "listed", "quoted", "scheduling", "task", "vector"]
 
 VECTORS = SOFTIRQS
 _MAX_RT_PRIO = 100  # of include/linux/sched/prio.h; what people set (chrt) counts the other way round
@@ -46,6 +46,11 @@ def quoted(name: str) -> str:
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them: ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def scheduling(prio: int) -> str:

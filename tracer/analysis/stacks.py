@@ -126,7 +126,15 @@ class Stacks(Dictionary):
 
     def heaviest(self, most: int) -> list[HeavyStack]:
         """Return the ``most`` heaviest stacks by task, the heaviest first."""
-        total, rows = self.total, self._weights.rows()
+        return self._heaviest(self._weights.rows(), most)
+
+    def of_thread(self, tid: int, most: int) -> list[HeavyStack]:
+        """Return the ``most`` heaviest stacks of a thread, the heaviest first; shares are of all weight."""
+        rows = self._weights.rows()
+        return self._heaviest(rows[rows["tid"] == tid], most)
+
+    def _heaviest(self, rows: np.ndarray, most: int) -> list[HeavyStack]:
+        total = self.total
         ranked = rows[np.lexsort((rows["stack"], rows["tid"], -rows["weight"].astype(np.int64)))][:most]
         return [
             HeavyStack(text(comm), pid, tid, weight, weight / total, self.frames(stack))

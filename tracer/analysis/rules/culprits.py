@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 
 from tracer.analysis.blame import IDLE_SHARE, Held
-from tracer.analysis.cpus import sampled_tasks
+from tracer.analysis.cpus import sampled_function, sampled_tasks
 from tracer.analysis.names import quoted, task
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.histogram import slot_of
 from tracer.units import at_most, duration, percent
 
-__all__ = ["at_worst", "by_samples", "culprit_key", "culprit_values", "next_step", "told_p99", "who_held"]
+__all__ = ["at_worst", "by_samples", "culprit_key", "culprit_values", "doing", "next_step", "told_p99", "who_held"]
+
+
+_CALLERS = 3
+_UNSAMPLED = "foreshock record --deep shows what it does"
+_SAMPLED = "its stacks on the CPU show the whole way there"
 
 
 def at_worst(max_ns: float, held: Held | None) -> str:
@@ -53,8 +58,18 @@ def by_samples(summary: Summary, cpu: int) -> str:
     return f"By samples, CPU {cpu} ran {names}." if names else ""
 
 
-def next_step(held: Held | None, what: str = "waits") -> str:
-    """Return what to do about it."""
+def doing(summary: Summary, held: Held | None) -> str:
+    """Return what the task that held the CPU was doing by on-CPU samples; empty without any, or without one task."""
+    found = sampled_function(summary, held.top[0].pid) if held and held.cause == "hog" else None
+    if found is None:
+        return ""
+    share, (function, *callers) = found
+    by = f", called by {', '.join(map(quoted, callers[:_CALLERS]))}" if callers else ""
+    return f"By samples it was in {quoted(function)} for {percent(share)} of its time{by}."
+
+
+def next_step(held: Held | None, what: str = "waits", sampled: str = "") -> str:
+    """Return what to do about it; ``sampled`` is what ``doing`` said."""
     if held is None:
         return "record longer: long waits with their holder are single events"
     holder, _ = held.top
@@ -66,7 +81,7 @@ def next_step(held: Held | None, what: str = "waits") -> str:
         return f"lower the policy or priority of {task(holder.comm, holder.pid)} (chrt), or move it to CPUs of its own"
     return {
         "own": "fewer probes (--probes), fewer CPUs (--cpus) or a longer --interval; please report it",
-        "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; foreshock record --deep shows what it does",
+        "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; {_SAMPLED if sampled else _UNSAMPLED}",
         "crew": f"give {quoted(held.crew[0])} its own CPUs or fewer workers",
         "several": "see the worst waits below: one holder each",
         "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",

@@ -7,8 +7,8 @@ import math
 from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
-from tracer.analysis.names import VECTORS, cpu_list, vector
-from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, next_step, told_p99, who_held
+from tracer.analysis.names import VECTORS, cpu_list, listed, vector
+from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, doing, next_step, told_p99, who_held
 from tracer.analysis.rules.sources import source_of
 from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.statistics import Statistics, judged
@@ -23,6 +23,8 @@ _DELAY_NORMAL = (
     f"p99 < {duration(thresholds.SOFTIRQ_DELAY_P99_NS)}, worst < {duration(thresholds.SOFTIRQ_DELAY_WORST_NS)}"
 )
 _ALONE = "No task and no other softirq ran on that CPU meanwhile; hard interrupts did, their time is not counted."
+#: A CPU and a vector.
+_Place = tuple[int, int]
 _RUN_NORMAL = f"under {duration(thresholds.SOFTIRQ_RUN_WORST_NS)}"
 
 
@@ -31,19 +33,18 @@ def softirq_delay(summary: Summary) -> Outcome:
     table = summary.table("softirq", "delay")
     if table is None:
         return not_recorded("how late softirqs start", "softirq", summary)
-    findings: list[Finding] = []
-    everyone: list[Statistics] = []
-    for number in URGENT:
-        cpus = _by_cpu(table, number)
-        everyone += [one for one in cpus.values() if one.count]
-        stories: dict[tuple[object, ...], list[int]] = {}
-        for cpu, one in cpus.items():
-            if _late(one):
-                stories.setdefault(culprit_key(summary.blame.vectors.get((cpu, number))), []).append(cpu)
-        findings += [_delay(number, members, cpus, summary) for members in stories.values()]
-    if not everyone:
+    every = {(cpu, number): one for number in URGENT for cpu, one in _by_cpu(table, number).items() if one.count}
+    if not every:
         return missing("how late softirqs start: of network, block device and timers none was raised")
-    return outcome(findings, "softirq delay", _measured_delay(everyone), _DELAY_NORMAL)
+    stories: dict[tuple[object, ...], list[_Place]] = {}
+    for (cpu, number), one in every.items():
+        if _late(one):
+            held = summary.blame.vectors.get((cpu, number))
+            # Whoever holds a CPU holds all of its softirqs up: one story.
+            actor = held is not None and held.cause in ("hog", "own", "crew")
+            stories.setdefault((*culprit_key(held), None if actor else number), []).append((cpu, number))
+    findings = [_delay({place: every[place] for place in places}, summary) for places in stories.values()]
+    return outcome(findings, "softirq delay", _measured_delay([*every.values()]), _DELAY_NORMAL)
 
 
 def _measured_delay(everyone: list[Statistics]) -> str:
@@ -79,29 +80,41 @@ def _by_cpu(table: Merged, number: int) -> dict[int, Statistics]:
     return {int(cpu): group.statistics for (cpu,), group in groups.items()}
 
 
-def _delay(number: int, members: list[int], cpus: dict[int, Statistics], summary: Summary) -> Finding:
-    worst_cpu = max(members, key=lambda cpu: cpus[cpu].max_ns)
-    p99_cpu = max(members, key=lambda cpu: (judged(cpus[cpu]), cpus[cpu].p99_ns, cpus[cpu].count))
-    worst_ns, (p99_ns, p99) = cpus[worst_cpu].max_ns, told_p99(cpus[p99_cpu])
-    held = summary.blame.vectors.get((worst_cpu, number))
+def _delay(late: dict[_Place, Statistics], summary: Summary) -> Finding:
+    worst, p99_place = (
+        max(late, key=lambda one: late[one].max_ns),
+        max(late, key=lambda one: (judged(late[one]), late[one].p99_ns, late[one].count)),
+    )
+    worst_ns, (p99_ns, p99) = late[worst].max_ns, told_p99(late[p99_place])
+    members, numbers = sorted({cpu for cpu, _ in late}), sorted({number for _, number in late}, key=URGENT.index)
+    held = summary.blame.vectors.get(worst)
     use_worst = not worst_ns / thresholds.SOFTIRQ_DELAY_WORST_NS < p99_ns / thresholds.SOFTIRQ_DELAY_P99_NS
-    counted = f"{count(cpus[p99_cpu].count)}{f' on CPU {p99_cpu}' if len(members) > 1 else ''}"
+    counted = count(late[p99_place].count)
+    counted += f" {vector(p99_place[1])}" if len(numbers) > 1 else ""
+    counted += f" on CPU {p99_place[0]}" if len(members) > 1 else ""
+    names, sampled = listed([vector(number) for number in numbers]), doing(summary, held)
     return Finding(
         rule="softirq.delay",
-        topic=f"late {vector(number)} softirqs",
+        topic=f"late {names} softirqs",
         severity=Severity.CRITICAL if worst_ns > thresholds.SOFTIRQ_CRITICAL_NS else Severity.WARNING,
         subject=cpu_list(members),
         what=(
-            f"{cpu_list(members)}: {vector(number)} softirqs started late, at worst {at_worst(worst_ns, held)} "
+            f"{cpu_list(members)}: {names} softirqs started late, at worst {at_worst(worst_ns, held)} "
             f"({p99}of {counted}; normal: {_DELAY_NORMAL})."
         ),
-        who=" ".join(filter(None, (source_of(summary, number, worst_cpu), who_held(held, "delays")))),
-        next=next_step(held, "delays"),
+        who=" ".join(filter(None, (source_of(summary, worst[1], worst[0]), who_held(held, "delays"), sampled))),
+        next=next_step(held, "delays", sampled),
         anchor="softirq-delay",
         value=(worst_ns if use_worst else p99_ns) / 1e9,
         threshold=(thresholds.SOFTIRQ_DELAY_WORST_NS if use_worst else thresholds.SOFTIRQ_DELAY_P99_NS) / 1e9,
         unit="s",
-        values={"cpus": members, "vector": vector(number), "p99_s": p99_ns / 1e9, "max_s": worst_ns / 1e9}
+        values={
+            "cpus": members,
+            "vector": vector(worst[1]),
+            "vectors": [vector(number) for number in numbers],
+            "p99_s": p99_ns / 1e9,
+            "max_s": worst_ns / 1e9,
+        }
         | culprit_values(held),
     )
 

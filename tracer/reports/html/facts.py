@@ -129,9 +129,17 @@ def findings(summary: Summary, verdict: Verdict) -> list[dict[str, Any]]:
 def _time_of(finding: Finding, summary: Summary) -> int | None:
     table, kind = _EVENTS.get(finding.rule, (None, None))
     worst = summary.events(*table) if table else None
-    events = worst.events if worst else []
-    times = [event["time_ns"] for event in events if "time_ns" in event and kind in (None, event.get("kind"))]
-    return int(times[0]) if times else None
+    for event in worst.events if worst else ():
+        if "time_ns" in event and kind in (None, event.get("kind")) and _is_of(event, finding):
+            return int(event["time_ns"])
+    return None
+
+
+def _is_of(event: Mapping[str, Any], finding: Finding) -> bool:
+    """Return whether a single event is on a CPU, and of a vector, that a finding is about."""
+    cpus, vectors = finding.values.get("cpus"), finding.values.get("vectors")
+    on_cpu = not isinstance(cpus, list) or not cpus or event.get("cpu") in cpus
+    return on_cpu and (not isinstance(vectors, list) or vector(int(event.get("vector", -1))) in vectors)
 
 
 def marks(summary: Summary, source: Source, signs: Sequence[Sign]) -> Iterator[dict[str, Any]]:
