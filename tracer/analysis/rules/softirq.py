@@ -81,10 +81,8 @@ def _by_cpu(table: Merged, number: int) -> dict[int, Statistics]:
 
 
 def _delay(late: dict[_Place, Statistics], summary: Summary) -> Finding:
-    worst, p99_place = (
-        max(late, key=lambda one: late[one].max_ns),
-        max(late, key=lambda one: (judged(late[one]), late[one].p99_ns, late[one].count)),
-    )
+    worst = max(late, key=lambda one: late[one].max_ns)
+    p99_place = max(late, key=lambda one: (judged(late[one]), late[one].p99_ns, late[one].count))
     worst_ns, (p99_ns, p99) = late[worst].max_ns, told_p99(late[p99_place])
     members, numbers = sorted({cpu for cpu, _ in late}), sorted({number for _, number in late}, key=URGENT.index)
     held = summary.blame.vectors.get(worst)
