@@ -46,8 +46,8 @@ def test_a_killed_agent_leaves_everything_up_to_its_last_interval(checkout: Path
         time.sleep(0.2)
     tree = json.loads(_foreshock(checkout, "postmortem", path, "--json"))
     assert tree["ending"] == "agent-gone" and "still in the same boot" in tree["sentences"][0]
-    # An interval, and as long again on a busy machine.
-    assert killed - tree["last_record_unix_s"] < 2, duration((killed - tree["last_record_unix_s"]) * 1e9)
+    # An interval, and on a busy machine the time that the agent and the disk did not get.
+    assert killed - tree["last_record_unix_s"] < 10, duration((killed - tree["last_record_unix_s"]) * 1e9)
     assert tree["last"]["time"]["intervals"] >= 6 and tree["missing"] == {}
     recorded = {f"{one['series'].split('.')[0]}" for one in tree["last"]["series"]}
     assert {"runqueue", "softirq"} <= recorded
