@@ -138,7 +138,7 @@ def _key(what: str, alert: Alert) -> int:
 def _said(alert: Alert) -> str:
     """Return what is told: its state, and of what fires, since when and whether there is a countdown to a panic."""
     if alert.state is State.RESOLVED:
-        return alert.state.value
+        return str(alert.state.value)
     return f"{alert.state.value} {alert.condition.since_ns} {alert.says_panic}"
 
 

@@ -78,16 +78,17 @@ class Sight:
     def look(self, now_ns: int, settings: Mapping[str, str]) -> View:
         """Return what is seen now: events of the last second, and what is open."""
         for probe, table, raw in self._session.sorted(self._ring.read()):
-            times = raw["event"]["time_ns"]
+            key = probe.name, table.name
+            if key not in self._told or not len(raw):
+                continue
+            raw = raw[-_MOST_EVENTS:]
+            if key in self._history:
+                earlier = Window(*key, now_ns - _IN_VIEW_NS, now_ns, _decoded(table, raw))
+                self._history[key].append(earlier)
             # What came while this process was held up may be over: who still is in trouble tells again.
-            fresh = raw[times + np.uint64(_IN_VIEW_NS) > np.uint64(now_ns)][-_MOST_EVENTS:]
-            if (probe.name, table.name) in self._told and len(fresh):
-                told = int(fresh["event"]["time_ns"].max()), _decoded(table, fresh)
-                self._told[probe.name, table.name].append(told)
-                if (probe.name, table.name) in self._history:
-                    self._history[probe.name, table.name].append(
-                        Window(probe.name, table.name, now_ns - _IN_VIEW_NS, now_ns, told[1])
-                    )
+            fresh = raw[raw["event"]["time_ns"] + np.uint64(_IN_VIEW_NS) > np.uint64(now_ns)]
+            if len(fresh):
+                self._told[key].append((int(fresh["event"]["time_ns"].max()), _decoded(table, fresh)))
         windows = {key: self._window(key, now_ns) for key in self._told}
         if self._overdue:
             rows, losses = self._overdue.read(now_ns)["open"]
