@@ -32,4 +32,6 @@ class Grid:
 
 def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     total: np.ndarray = one + other
-    return np.where(total < one, np.iinfo(total.dtype).max, total) if total.dtype.kind == "u" else total
+    if total.dtype.kind == "u" and (over := total < one).any():
+        total[over] = np.iinfo(total.dtype).max
+    return total

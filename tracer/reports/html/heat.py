@@ -40,12 +40,10 @@ class Heat:
         if why or not has(rows, "slots") or not len(rows):
             return
         name = (window.probe, window.table)
-        self._add((*name, ""), bin, rows["slots"].sum(axis=0, dtype=np.uint64))
-        if name in _BY_VECTOR:
-            for number in np.unique(rows["vector"]).tolist():
-                slots = rows["slots"][rows["vector"] == number].sum(axis=0, dtype=np.uint64)
-                if slots.any():
-                    self._add((*name, vector(number)), bin, slots)
+        parts = _by_vector(rows) if name in _BY_VECTOR else {"": rows["slots"].sum(axis=0, dtype=np.uint64)}
+        for part, slots in parts.items():
+            if not part or slots.any():
+                self._add((*name, part), bin, slots)
 
     def halve(self) -> None:
         for grid in self._series.values():
@@ -74,6 +72,16 @@ class Heat:
             return
         grid = self._series.setdefault(name, Grid((SLOTS,), "u4"))
         grid.add(bin, np.minimum(slots, np.iinfo(np.uint32).max))
+
+
+def _by_vector(rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what all softirqs counted, as part "", and what each did."""
+    found = {
+        vector(number): rows["slots"][rows["vector"] == number].sum(axis=0, dtype=np.uint64)
+        for number in np.unique(rows["vector"]).tolist()
+    }
+    every: np.ndarray = np.sum([*found.values()], axis=0)
+    return {"": every, **found}
 
 
 def _help(probe: str, table: str) -> str:
