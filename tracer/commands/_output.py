@@ -49,6 +49,8 @@ def new_folder(path: str) -> Iterator[str]:
     """Yield a folder to fill, which is gone again when that fails. Raises OutputError."""
     try:
         os.mkdir(path, 0o700)
+    except FileExistsError:
+        raise OutputError(f"{shown(path)} exists.", hint="choose another name: a folder is not replaced") from None
     except OSError as error:
         raise _error(path, error) from None
     try:
