@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from sim.recordings import DEMO, Change, slower, twin, write_twins
+from unit.report_data import Data
 
 from tracer.commands import main
 from tracer.compare.comparison import Comparison, Detail, compare
@@ -223,3 +224,32 @@ def test_the_headline_counts_what_it_does_not_name(healthy: list[str], ill: str)
     assert np.isnan(replace(comparison.grid, by_start=True).unix_ns(0))
     lines = " ".join(render(replace(comparison, grid=replace(comparison.grid, by_start=True)), {}))
     assert "different times" in lines
+
+
+def test_a_page_has_the_straggler_beside_twins_that_are_set_up_alike(healthy: list[str], ill: str, tmp_path: Path):
+    path = tmp_path / "page.html"
+    done = run("--html", str(path), *healthy, ill)
+    assert done.exit_code == 1 and f"report: {path}" in done.stderr, done.output
+    html = path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600 and len(html) < 10 << 20
+    main_, *twins = (Data(one).tree for one in re.findall(r'type="application/octet-stream">(.*?)</script>', html))
+    assert main_["title"] == "cu99" and len(twins) == 3
+    assert {one["title"] for one in twins} <= {Path(one).stem for one in healthy}
+    assert all(one["differences"] == [["sysctl / vm.swappiness", "1", "60"]] for one in twins)
+    found = main_["comparison"]
+    assert found["headline"].startswith("node cu99 is the straggler") and found["headline"] in done.stdout.replace(
+        "\n  ", " "
+    )
+    assert found["series"] == "softirq.delay NET_RX" and found["tables"][0]["rows"][0][0] == "cu99"
+    time = main_["time"]
+    assert found["since_unix_ms"] == pytest.approx(time["start_unix_ms"] + 30_000, abs=2500)
+    assert "exists" in run("--html", str(path), *healthy, ill).stderr
+
+
+def test_there_is_no_page_where_nobody_deviates_or_of_what_has_none(healthy: list[str], tmp_path: Path):
+    path = tmp_path / "page.html"
+    done = run("--html", str(path), *healthy)
+    assert done.exit_code == 0 and "there is no page to write" in done.stderr and not path.exists()
+    for arguments in (["--html", "-"], ["--overwrite"], ["--html", str(path), "--by", "kernel"]):
+        refused = run(*arguments, *healthy)
+        assert refused.exit_code == 2 and len(refused.stderr.splitlines()) == 2, refused.output

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 from unit.deep_samples import DEEP_HEADER, EVIL, SAMPLE, deep_windows
-from unit.synthetic import SECOND, START, Node, hog_interval
+from unit.synthetic import OFFSET, SECOND, START, Node, hog_interval
 from web.pages import drag, rows, text
 
 from tracer.escape import printable
@@ -53,7 +53,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("two") / "report.html"
     other = gathered({**DEEP_HEADER, "host": EVIL_TITLE}, seconds=10)
     differences = [("cpu / governor", "powersave", EVIL_TITLE)]
-    data = gathered(DEEP_HEADER, bad=(BAD,)).text(8 << 20, title="bad.fsk")
+    rows = [[EVIL_TITLE, "softirq delay", "31 ms", "80 µs", "", "×390", ""]]
+    table = {"title": "peers", "heads": list("abcdefg"), "numbers": [2, 3], "rows": rows, "notes": [EVIL_TITLE]}
+    comparison = {"headline": f"node {EVIL_TITLE} is the straggler", "series": "softirq.delay NET_RX"}
+    comparison |= {"since_unix_ms": (START + OFFSET + BAD * SECOND) / 1e6, "tables": [table]}
+    data = gathered(DEEP_HEADER, bad=(BAD,)).text(8 << 20, title="bad.fsk", comparison=comparison)
     path.write_text(html_page(data, "report", [other.text(8 << 20, title=EVIL_TITLE, differences=differences)]))
     return path
 
@@ -188,6 +192,17 @@ def test_another_recording_is_beside_on_the_same_scales(opened, pair):
     assert "4 s" in text(page, "base") and page.locator("#beside .u-base").is_visible()
     page.locator("#against").select_option(label="nothing")
     assert "baseline=none" in page.url and not page.locator("#difference").is_visible()
+
+
+def test_the_straggler_of_a_comparison_says_why_and_shows_it(opened, pair):
+    page = opened(pair)
+    assert text(page, "comparison-title") == f"node {EVIL_TITLE} is the straggler"
+    assert rows(page, "comparison")[0][:2] == [EVIL_TITLE, "softirq delay"]
+    chosen = "document.getElementById('series').selectedOptions[0].text"
+    assert page.evaluate(chosen) == "softirq.delay NET_RX"
+    page.locator("#series").select_option(label="runqueue.wait")
+    page.locator("#comparison button").click()
+    assert page.evaluate(chosen) == "softirq.delay NET_RX" and f"range={BAD}-20" in page.url
 
 
 def test_axe_finds_nothing(opened, pair):

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tracer.errors import RecordingError
+from tracer.commands._options import refuse
+from tracer.commands._streams import aside
+from tracer.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from tracer.compare.node import Node
@@ -29,8 +31,12 @@ _LEAST_WINDOWS = 4
 @click.argument("files", nargs=-1, required=True, metavar="FILE.fsk...")
 @click.option("--by", metavar="KEY", help="Compare cohorts: kernel, driver, a label, any row of the fingerprint.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@click.option("--html", "page", metavar="OUT.html", help="Also a page of the straggler beside its twins.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 @click.pass_context
-def compare(ctx: click.Context, files: tuple[str, ...], by: str | None, as_json: bool) -> None:
+def compare(
+    ctx: click.Context, files: tuple[str, ...], by: str | None, as_json: bool, page: str | None, overwrite: bool
+) -> None:
     """Say which node is the straggler, since when, why, and what is different there.
 
     Nodes are compared with each other and with their own beginning: best are recordings of the same time, of at least
@@ -44,13 +50,24 @@ def compare(ctx: click.Context, files: tuple[str, ...], by: str | None, as_json:
     srun foreshock record --for 10m -o /shared/%h.fsk
     foreshock compare /shared/*.fsk
     foreshock compare --json /shared/*.fsk | jq -r .verdict
+    foreshock compare --html cu39.html /shared/*.fsk      the straggler and three like it, for the browser
     foreshock compare --by kernel /shared/*.fsk
     foreshock compare --by image /shared/*.fsk        recorded with --label image=2026-11 and image=2026-12
     """
     # Not at the top: `foreshock compare --help` needs no numpy.
+    from tracer.commands._output import refuse_existing
     from tracer.commands._progress import Progress
     from tracer.compare.reading import read_nodes
+    from tracer.recording.paths import shown
 
+    if by is not None:
+        refuse(ctx, "with --by", "page")
+    if page is None:
+        refuse(ctx, "without --html", "overwrite")
+    elif page == "-":
+        raise UsageError("standard output has the text already.", hint="--html OUT.html")
+    else:
+        refuse_existing(page, overwrite)
     progress = Progress(enabled=True)
     nodes, unread = read_nodes(files, lambda done: progress.say(f"reading {done + 1} of {len(files)} recordings"))
     progress.say("comparing")
@@ -58,15 +75,24 @@ def compare(ctx: click.Context, files: tuple[str, ...], by: str | None, as_json:
     answer = _stragglers(nodes, skipped) if by is None else _cohorts(nodes, skipped, by)
     progress.end()
     _print(answer, as_json)
+    if page is not None:
+        label = answer.write(page, overwrite)
+        aside(
+            f"report: {shown(page)}" if label else "foreshock: no node deviates by itself: there is no page to write."
+        )
     ctx.exit(1 if answer.differs else 0)
 
 
 class _Answer(NamedTuple):
-    """``tree`` is the answer for programs, ``render(width, color)`` that for people."""
+    """``tree`` is the answer for programs, ``render(width, color)`` that for people.
+
+    ``write(path, overwrite)`` writes the page of the node to look at and returns its label; "" where there is none.
+    """
 
     differs: bool
     tree: dict[str, Any]
     render: Callable[[int, bool], list[str]]
+    write: Callable[[str, bool], str] = lambda *_: ""
 
 
 def _stragglers(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]]) -> _Answer:
@@ -77,10 +103,17 @@ def _stragglers(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]]) -> _A
     found = compare(nodes)
     _check(len(found.labels), found.grid.windows, [*skipped, *found.left_out])
     details = {suspect.label: look(suspect) for suspect in found.suspects[:_LOOKED_AT]}
+
+    def write(path: str, overwrite: bool) -> str:
+        from tracer.commands._straggler import write_page
+
+        return write_page(path, found, details, overwrite=overwrite)
+
     return _Answer(
         bool(found.suspects or found.common),
         as_dict(found, details, skipped),
         lambda width, color: render(found, details, skipped, width=width, color=color),
+        write,
     )
 
 

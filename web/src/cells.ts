@@ -70,7 +70,11 @@ export function cells(view: View, target: HTMLElement, detail: HTMLElement, of =
     const top = valToPos(report.edges[scale.high], "y", true);
     ctx.save();
     ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(picture, bbox.left, top, bbox.width, valToPos(bottom(), "y", true) - top);
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    const [left, right] = [0, report.time.bins].map((bin) => valToPos(along.seconds(bin), "x", true));
+    ctx.drawImage(picture, left, top, right - left, valToPos(bottom(), "y", true) - top);
     for (const { kind, start_ns, end_ns } of report.marks) {
       const at = valToPos(along.seconds(along.binOf(end_ns)), "x", true);
       const from = valToPos(along.seconds(along.binOf(start_ns)), "x", true);

@@ -56,6 +56,14 @@ export interface Entry {
   max_s: number | null;
 }
 
+/** Why a node is looked at, and since when it has been so (null: all the time, or not known). */
+export interface Comparison {
+  headline: string;
+  series: string;
+  since_unix_ms: number | null;
+  tables: { title: string; heads: string[]; numbers: number[]; rows: string[][]; notes: string[] }[];
+}
+
 export interface Report {
   title: string;
   facts: [string, string][];
@@ -79,6 +87,8 @@ export interface Report {
   dropped: string[];
   /** Of a recording beside another one: settings, the other's value, its own. */
   differences: [string, string, string][];
+  /** What a comparison of many nodes says of this one. */
+  comparison: Comparison | null;
 }
 
 const TYPES: Record<string, (buffer: ArrayBuffer, at: number, length: number) => ArrayLike<number>> = {

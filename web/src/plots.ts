@@ -1,6 +1,7 @@
 // Charts over a recording's time: same left edge, same cursor, one selection for all.
 
 import uPlot from "uplot";
+import type { Axis } from "./axis";
 import { color, onTheme } from "./colors";
 import { h } from "./dom";
 import { clock } from "./format";
@@ -63,7 +64,7 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
         y: false,
         ...options.cursor,
       },
-      scales: { x: { time: false, range: () => [along.seconds(0), along.seconds(bins)] }, ...options.scales },
+      scales: { x: { time: false, range: () => span(view, along) }, ...options.scales },
       axes: [
         axis({ values: (_, splits) => splits.map((value) => clock(value, along.known, bins < 20 ? 1 : 0)), space: 90, size: 30 }),
         ...(options.axes ?? []).map((one, place) => ({ size: place ? RIGHT : LEFT, ...one })),
@@ -119,6 +120,13 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
   view.listen((_, changed) => (changed.includes("range") || changed.includes("base")) && mark());
   all.push(plot);
   return plot;
+}
+
+/** From where to where a recording's axis goes: where most of it is of the same time as the report's, as that one's. */
+function span(view: View, along: Axis): [number, number] {
+  const [own, other] = [view, along].map((one): [number, number] => [one.seconds(0), one.seconds(one.report.time.bins)]);
+  const common = Math.min(own[1], other[1]) - Math.max(own[0], other[0]);
+  return view.known && along.known && common > (other[1] - other[0]) / 2 && common > (own[1] - own[0]) / 2 ? own : other;
 }
 
 onTheme(() => all.forEach((plot) => plot.redraw(false, true)));

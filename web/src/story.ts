@@ -1,6 +1,6 @@
 // What the page says in words: what stands out, how far to trust it, what happened when, whose recording it is.
 
-import type { Mark } from "./data";
+import type { Comparison, Mark } from "./data";
 import { find, h, name, table } from "./dom";
 import { clock, count, duration } from "./format";
 import { seriesOf, type View } from "./view";
@@ -17,6 +17,8 @@ export function story(view: View): void {
   find("host").textContent = facts.get("host")!;
   find("when").textContent = `${facts.get("time")} · ${facts.get("length")}`;
   find("filters").textContent = report.filtered ? `only ${facts.get("filters")}` : "";
+  find("comparison").hidden = !report.comparison;
+  if (report.comparison) find("comparison").append(...compared(view, report.comparison));
   find("headline").textContent = report.headline;
   find("headline").dataset.severity = report.severity;
   find("findings").append(...report.findings.map((one) => finding(view, one)));
@@ -43,14 +45,32 @@ export function story(view: View): void {
   view.listen((_, changed) => changed.includes("range") && happened(view));
 }
 
+/** Why this node is looked at. */
+function compared(view: View, { headline, series, since_unix_ms, tables }: Comparison): HTMLElement[] {
+  const since = since_unix_ms === null ? 0 : view.bin(since_unix_ms / 1e3);
+  const show = () => {
+    view.set({ series: Math.max(0, seriesOf(view.report, series)) });
+    view.select(since, view.report.time.bins);
+    toTime();
+  };
+  const what = view.known && since > 0 ? `Show ${series} since ${clock(view.seconds(since), true)}` : `Show ${series}`;
+  return [
+    h("h2", { id: "comparison-title" }, headline),
+    h("button", { type: "button", click: show }, what),
+    ...tables.flatMap(({ title, heads, numbers, rows, notes }) => [
+      table(title, heads, rows.map((row) => row.map((cell) => name(cell))), numbers),
+      ...notes.map((note) => h("p", { class: "muted" }, note)),
+    ]),
+  ];
+}
+
 function finding(view: View, one: View["report"]["findings"][number]): HTMLElement {
   const series = seriesOf(view.report, one.series);
   const bin = one.time_ns === null ? null : Math.floor(view.binOf(one.time_ns));
   const show = () => {
     if (series >= 0) view.set({ series });
     if (bin !== null) view.select(bin - 1, bin + 2);
-    find("time").scrollIntoView({ behavior: "auto" });
-    find("series").focus({ preventScroll: true });
+    toTime();
   };
   return h(
     "li",
@@ -60,6 +80,11 @@ function finding(view: View, one: View["report"]["findings"][number]): HTMLEleme
     h("p", { class: "muted" }, `Next: ${one.next} (docs/reading.md#${one.anchor})`),
     (series >= 0 || bin !== null) && h("button", { type: "button", click: show }, bin === null ? "Show" : `Show ${clock(view.seconds(view.binOf(one.time_ns!)), view.known)}`),
   );
+}
+
+function toTime(): void {
+  find("time").scrollIntoView({ behavior: "auto" });
+  find("series").focus({ preventScroll: true });
 }
 
 /** Alerts and the worst single events of the selected range. */

@@ -123,9 +123,10 @@ export const label = (series: Series) => (series.part ? `${series.name} ${series
 /** The same series of another report. */
 export const like = (report: Report, series: Series) => report.series.find((one) => label(one) === label(series)) ?? null;
 
-/** The series of the worst finding; else run-queue waits; else any. */
+/** The series for which a node is looked at; that of the worst finding; else run-queue waits; else any. */
 function firstSeries(report: Report): number {
-  for (const { series } of report.findings) {
+  const striking = [...(report.comparison ? [report.comparison] : []), ...report.findings];
+  for (const { series } of striking) {
     const found = seriesOf(report, series);
     if (found >= 0) return found;
   }

@@ -87,14 +87,17 @@ class Payload:
         warning: str = "",
         signs: Sequence[Sign] = (),
         differences: Sequence[tuple[str, str, str]] = (),
+        comparison: Mapping[str, Any] | None = None,
     ) -> str:
         """Return the data as text of at most ``most_bytes``; beyond, time and stacks lose detail, and it says so.
 
-        ``differences`` are of a recording beside another one: (setting, the other's, its own).
+        ``differences`` are of a recording beside another one: (setting, the other's, its own); ``comparison`` is what
+        made it the one to look at (``comparison_data``).
         """
+        given = {"title": title, "differences": differences, "comparison": comparison}
         limits = Limits()
         while True:
-            packed = self._packed(limits, title, warning, signs, differences)
+            packed = self._packed(limits, warning, signs, given)
             if len(packed) <= most_bytes or limits.nodes < _LEAST:
                 return packed
             limits = replace(limits, nodes=limits.nodes // 2, weights=limits.weights // 2, names=limits.names // 2)
@@ -106,14 +109,7 @@ class Payload:
         found = {label: self._flames[name].functions() for name, _, label, _ in _FLAMES}
         return {label: functions for label, functions in found.items() if functions}
 
-    def _packed(
-        self,
-        limits: Limits,
-        title: str,
-        warning: str,
-        signs: Sequence[Sign],
-        differences: Sequence[tuple[str, str, str]],
-    ) -> str:
+    def _packed(self, limits: Limits, warning: str, signs: Sequence[Sign], given: Mapping[str, Any]) -> str:
         blob, timeline, source = Blob(), self._timeline, self.source
         verdict = judge(self.summary)
         shown: list[dict[str, Any]] = [
@@ -124,7 +120,7 @@ class Payload:
         return blob.text(
             {
                 "schema": SCHEMA,
-                "title": title,
+                **given,
                 "facts": facts(self.summary, source, self.header),
                 "filtered": bool(source.filters),
                 "fingerprint": fingerprint(self.header),
@@ -150,7 +146,6 @@ class Payload:
                 "marks": [*marks(self.summary, source, signs)],
                 "flames": shown,
                 "dropped": [*self._dropped(shown)],
-                "differences": differences,
             }
         )
 
