@@ -31,14 +31,14 @@ _CHANGE = """async (fragment) => {
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Page]:
+def opened(path: Path, fragment: str = "") -> Iterator[Page]:
     """Open a report as its reader does, 1280 pixels wide, and wait until it is painted."""
     chromium = command("chromium", "chromium fonts-dejavu-core", "to open reports")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.add_init_script(_WATCH)
-        page.goto(path.as_uri())
+        page.goto(f"{path.absolute().as_uri()}{fragment}")
         page.wait_for_function("window.painted > 0", timeout=60_000)
         yield page
         browser.close()

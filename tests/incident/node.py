@@ -1,0 +1,61 @@
+"""Two pods of a node: packets flow from one to the other, whose interrupts are the last CPU's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["ADDRESSES", "FAR", "NEAR", "inside", "node"]
+
+NEAR, FAR = "foreshock-train", "foreshock-infer"
+ADDRESSES = {NEAR: "10.77.0.1", FAR: "10.77.0.2"}
+#: 250 times 250 addresses each.
+_NETWORKS = range(80, 92)
+_HERE = Path(__file__).parent
+
+
+@contextlib.contextmanager
+def node(cpu: int) -> Iterator[int]:
+    """Make the pods, and neighbours of the first one; yields how many. Softirqs of what arrives run on ``cpu``."""
+    with contextlib.ExitStack() as stack:
+        for name in (NEAR, FAR):
+            _ip("netns", "add", name)
+            stack.callback(_ip, "netns", "del", name)
+        _ip("link", "add", "eth0", "netns", NEAR, "type", "veth", "peer", "name", "eth0", "netns", FAR)
+        for name, address in ADDRESSES.items():
+            _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+        steered = "/sys/class/net/eth0/queues/rx-0/rps_cpus"  # ip mounts the pod's own /sys
+        _ip("netns", "exec", FAR, "sh", "-c", f"echo {1 << cpu:x} > {steered}")
+        lines = [
+            f"neighbour replace 10.{network}.{high}.{low} lladdr 02:00:00:{network:02x}:{high:02x}:{low:02x} "
+            "dev eth0 nud permanent"
+            for network in _NETWORKS
+            for high in range(250)
+            for low in range(250)
+        ]
+        for network in _NETWORKS:
+            _ip("-n", NEAR, "route", "add", f"10.{network}.0.0/16", "dev", "eth0")
+        _ip("-n", NEAR, "-batch", "-", text="\n".join(lines))
+        yield len(lines)
+
+
+@contextlib.contextmanager
+def inside(pod: str, part: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Run one of ``parts`` in a pod meanwhile; its end is waited for."""
+    call = ["ip", "netns", "exec", pod, sys.executable, str(_HERE / "parts.py"), part, *map(str, arguments)]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=os.environ)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _ip(*arguments: str, text: str = "") -> None:
+    call: Sequence[str] = ["ip", *arguments]
+    subprocess.run(call, input=text, text=True, check=True)
