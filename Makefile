@@ -12,6 +12,7 @@ help:
 	@echo 'make bench    what foreshock costs, measured here, into docs/benchmarks.md; BENCH=start for a part of it'
 	@echo 'make bench-detect  how well foreshock compare finds faults in simulated clusters, beside other methods'
 	@echo 'make bench-cohorts  how often the intervals of foreshock compare --by hold, in simulated cohorts'
+	@echo 'make bench-diff    how often foreshock diff is wrong of what did not change, and finds what did, simulated'
 	@echo 'make lab-quick  two of them, as tests; make test has them as well'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
 	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'

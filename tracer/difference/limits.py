@@ -9,8 +9,8 @@ BLOCKS: Final = 10
 #: Fewer don't tell how much they scatter.
 LEAST_BLOCKS: Final = 5
 #: How often at least one of all intervals misses, where nothing changed.
-ERROR: Final = 0.05
-#: Pairs of sides that are made of shuffled blocks: 5 % of them are a hundred.
+ERROR: Final = 0.02
+#: Pairs of sides that are made of shuffled blocks: 2 % of them are forty.
 SHUFFLES: Final = 2000
 #: Added to both sides of a ratio, being too little to matter: events a second, and seconds a second of one CPU.
 LEAST_RATE: Final = 1.0

@@ -18,7 +18,8 @@ _SEED = 20261130  # the same recordings give the same answer
 class Apart:
     """Shapes ``(measures,)``: means of both sides' blocks, and how far off their difference may be (``half``).
 
-    NaN where a side has too few blocks. ``memory``: how alike two blocks are that follow each other, from 0 to 1.
+    NaN where a side has too few blocks. ``memory``: how alike two blocks are that follow each
+    other, from 0 to 1, for half of the measures.
     """
 
     before: np.ndarray
@@ -31,7 +32,7 @@ def apart(before: np.ndarray, after: np.ndarray, seconds: tuple[float, float]) -
     """Compare blocks of two sides, ``(blocks, measures)`` each, NaN where unknown; ``seconds`` are the sides' lengths.
 
     The intervals are as wide as it takes for all of them to hold together. Sides are made again and again of what is
-    new in each block, shuffled, with the memory that blocks have; in 5 % of them some measure is further apart, in its
+    new in each block, shuffled, with the memory that blocks have; in 2 % of them some measure is further apart, in its
     own standard errors. Sources: Westfall and Young, Resampling-Based Multiple Testing (1993); Bühlmann, Sieve
     bootstrap for time series, Bernoulli 3 (1997).
     """
@@ -50,7 +51,7 @@ def apart(before: np.ndarray, after: np.ndarray, seconds: tuple[float, float]) -
         greatest = _greatest(rests, [~np.isnan(one.rest[:, usable]) for one in sides], memory)
         half[usable] = np.quantile(greatest, 1 - limits.ERROR) * np.sqrt(variances[0] + variances[1])[usable]
     means = [np.where(usable, one.mean, np.nan) for one in sides]
-    return Apart(means[0], means[1], half, memory)
+    return Apart(means[0], means[1], half, float(np.median(memory)) if memory.size else 0.0)
 
 
 class _Moments:
@@ -65,24 +66,23 @@ class _Moments:
         self.variance = np.maximum(squares / np.maximum(self.number - 1, 1), BULK_FLOOR**2)
 
 
-def _memory(rests: list[np.ndarray]) -> float:
-    """Return the correlation of a block with the next, over both sides and all measures: one alone tells too little.
+def _memory(rests: list[np.ndarray]) -> np.ndarray:
+    """Return the correlation of a block with the next, from 0 on, of each measure.
 
-    Its estimate from few blocks is too low. Source: Kendall, Note on bias in the estimation of autocorrelation,
-    Biometrika 41 (1954).
+    One measure alone tells too little: it is that of all, or half-way to its own where that is more. An estimate from
+    few blocks is too low. Source: Kendall, Note on bias in the estimation of autocorrelation, Biometrika 41 (1954).
     """
     squares = [(rest**2).sum(axis=0) for rest in rests]
     products = [(rest[1:] * rest[:-1]).sum(axis=0) for rest in rests]
     total = sum(squares)
-    known = total > 0
-    if not known.any():
-        return 0.0
-    found = float(np.mean(sum(products)[known] / total[known]))
+    own = np.divide(sum(products), total, out=np.zeros_like(total), where=total > 0)
+    every = own.mean() if own.size else 0.0
     blocks = min(len(rest) for rest in rests)
-    return float(np.clip((found + 1 / blocks) / (1 - 3 / blocks), 0, limits.MOST_MEMORY))
+    corrected = (np.maximum(every, (own + every) / 2) + 1 / blocks) / (1 - 3 / blocks)
+    return np.asarray(np.clip(corrected, 0, limits.MOST_MEMORY))
 
 
-def _greatest(rests: list[np.ndarray], known: list[np.ndarray], memory: float) -> np.ndarray:
+def _greatest(rests: list[np.ndarray], known: list[np.ndarray], memory: np.ndarray) -> np.ndarray:
     """Return by how many standard errors the measures are apart at most, in each of the shuffles."""
     random = np.random.default_rng(_SEED)
     new = np.concatenate([rest[1:] - memory * rest[:-1] for rest in rests])
