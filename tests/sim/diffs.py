@@ -1,0 +1,89 @@
+"""``make bench-diff``: how often two sides of the same are told apart, and how often a change is found."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sim.pairs import CHANGES, Wobble, make_side, real_windows
+from sim.recordings import DEMO
+from tracer.compare.limits import EFFECT
+from tracer.compare.metrics import Series
+from tracer.difference.changes import changes_of
+
+__all__ = ["NOISES", "Tally", "judged"]
+
+NOISES: Mapping[str, Wobble] = {
+    "calm": Wobble(),
+    "uneven": Wobble(each=0.15, slow=0.05),
+    "wavy": Wobble(slow=0.15, lasting=4),
+    "drifting": Wobble(slow=0.15, lasting=10),
+}
+_GATE = 1.05
+
+
+@dataclass
+class Tally:
+    """Of so many ``pairs``, in how many anything was told that did not change (``false``), a gate of 5 % failed for
+    that (``gated``), and the change was ``found``."""
+
+    pairs: int
+    false: int = 0
+    gated: int = 0
+    found: int = 0
+
+
+def judged(
+    windows: Mapping[Series, np.ndarray], wobble: Wobble, change: str, number: int, pairs: int, seed: int
+) -> Tally:
+    """Draw pairs of sides of ``number`` windows, one series of the second changed, and compare them."""
+    random, tally = np.random.default_rng(seed), Tally(pairs)
+    series = sorted(windows)
+    for _ in range(pairs):
+        ill = series[int(random.integers(len(series)))]
+        before, after = (make_side(windows, number, random, wobble, changed) for changed in ({}, {ill: change}))
+        changes = changes_of(before, after)
+        slower = {one.measure.series for one in changes.told("slower", EFFECT)}
+        told = slower | {one.measure.series for one in changes.told("faster", EFFECT)}
+        innocent = {ill} if change != "none" else set()
+        tally.false += bool(told - innocent)
+        tally.gated += bool({one.measure.series for one in changes.told("slower", _GATE)} - innocent)
+        tally.found += ill in slower and change != "none"
+    return tally
+
+
+def main() -> None:
+    """Simulate pairs, compare them, print how often what was told."""
+    parser = argparse.ArgumentParser(prog="make bench-diff", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=100, help="of each change; five times as many without one")
+    parser.add_argument("--windows", type=int, nargs="+", default=[20, 40])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("recordings", nargs="*", type=Path, help="real ones; default: the sample")
+    options = parser.parse_args()
+    began = time.monotonic()
+    for path in options.recordings or [DEMO]:
+        windows = real_windows(path)
+        print(f"windows of {path.name}: {', '.join(series.title for series in windows)}", flush=True)
+        titles = "".join(f"{change:>12}" for change in CHANGES if change != "none")
+        print(f"{'':<10}{'windows':>8}{'pairs':>7}{'told':>8}{'gated':>8}{titles}")
+        for name, wobble in NOISES.items():
+            for number in options.windows:
+                calm = judged(windows, wobble, "none", number, 5 * options.pairs, options.seed)
+                found = [
+                    judged(windows, wobble, change, number, options.pairs, options.seed + place)
+                    for place, change in enumerate(CHANGES)
+                    if change != "none"
+                ]
+                shares = "".join(f"{one.found / one.pairs:>12.2f}" for one in found)
+                false = f"{calm.false / calm.pairs:>8.3f}{calm.gated / calm.pairs:>8.3f}"
+                print(f"{name:<10}{number:>8}{calm.pairs:>7}{false}{shares}", flush=True)
+    print(f"{time.monotonic() - began:.0f} s, seed {options.seed}")
+
+
+if __name__ == "__main__":
+    main()
