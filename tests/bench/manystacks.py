@@ -10,7 +10,7 @@ from tracer.kernel.symbols.dictionary import FRAME, STACK
 from tracer.recording import RecordingWriter
 from tracer.window import Window
 
-__all__ = ["CPUS", "FUNCTIONS", "HZ", "SAMPLES", "STACKS", "write"]
+__all__ = ["CPUS", "FUNCTIONS", "HZ", "SAMPLES", "STACKS", "dictionary", "drawn", "functions", "write"]
 
 CPUS, HZ = 256, 49
 SAMPLES, STACKS, FUNCTIONS, TASKS, THREADS = 1_000_000, 20_000, 4_000, 64, 8
@@ -31,16 +31,7 @@ _HEADER = {
 def write(path: Path) -> None:
     """Write the recording: few stacks weigh much, and each is of one program."""
     random = np.random.default_rng(1)
-    shares = np.arange(1, STACKS + 1) ** -0.8
-    hit = random.choice(STACKS, SAMPLES - STACKS, p=shares / shares.sum())
-    hits = random.permutation(np.concatenate([np.arange(STACKS), hit]))
-    samples = np.zeros(SAMPLES, _SAMPLE)
-    task = random.integers(0, TASKS, STACKS)[hits]
-    samples["cpu"], samples["pid"] = random.integers(0, CPUS, SAMPLES), 1000 + THREADS * task
-    samples["tid"] = samples["pid"] + random.integers(0, THREADS, SAMPLES)
-    samples["comm"] = np.array([b"worker-%d" % number for number in range(TASKS)])[task]
-    samples["stack"], samples["weight"] = hits + 1, 1
-    stacks, frames, untold = _stacks(random), _frames(), np.ones(STACKS, bool)
+    samples, stacks, frames, untold = drawn(random, SAMPLES), dictionary(random), functions(), np.ones(STACKS, bool)
     with RecordingWriter(path, _HEADER, overwrite=True) as writer:
         for number, rows in enumerate(np.array_split(samples, round(SAMPLES / CPUS / HZ))):
             new = np.unique(rows["stack"] - 1).astype(int)
@@ -55,8 +46,22 @@ def write(path: Path) -> None:
             writer.write([Window("oncpu", table, start, start + _SECOND_NS, one) for table, one in told.items()])
 
 
-def _stacks(random: np.random.Generator) -> list[np.ndarray]:
-    """Return stacks of about 20 frames: each goes on from somewhere in an earlier one, as calls do."""
+def drawn(random: np.random.Generator, number: int) -> np.ndarray:
+    """Return ``number`` samples: every stack at least once, if there are enough."""
+    shares = np.arange(1, STACKS + 1) ** -0.8
+    more = random.choice(STACKS, max(0, number - STACKS), p=shares / shares.sum())
+    hits = random.permutation(np.concatenate([np.arange(STACKS), more]))[:number]
+    samples = np.zeros(number, _SAMPLE)
+    task = random.integers(0, TASKS, STACKS)[hits]
+    samples["cpu"], samples["pid"] = random.integers(0, CPUS, number), 1000 + THREADS * task
+    samples["tid"] = samples["pid"] + random.integers(0, THREADS, number)
+    samples["comm"] = np.array([b"worker-%d" % one for one in range(TASKS)])[task]
+    samples["stack"], samples["weight"] = hits + 1, 1
+    return samples
+
+
+def dictionary(random: np.random.Generator) -> list[np.ndarray]:
+    """Return what each stack is, about 20 frames: it goes on from somewhere in an earlier one, as calls do."""
     paths = [np.zeros(1, np.int64)]
     found = []
     for number in range(STACKS):
@@ -70,7 +75,8 @@ def _stacks(random: np.random.Generator) -> list[np.ndarray]:
     return found
 
 
-def _frames() -> np.ndarray:
+def functions() -> np.ndarray:
+    """Return what the frames of ``dictionary`` are."""
     frames = np.zeros(FUNCTIONS, FRAME)
     frames["frame"] = np.arange(FUNCTIONS)
     frames["kind"] = np.where(np.arange(FUNCTIONS) % 4, b"u", b"k")

@@ -26,6 +26,8 @@ _HISTORY = 64
 # Below half of the usual events per second the node did not just run on while the tracer was late.
 _ACTIVE_SHARE = 0.5
 _ENOUGH_EVENTS = 20
+# To know what is usual, some are enough: counting a big node's events takes longer than all else here.
+_COUNTED_EVERY = 8
 CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
 
 
@@ -64,9 +66,8 @@ class Intervals:
         # "On every table": one late table alone is late reading, not a pause.
         length = min(window.end_ns - window.start_ns for window in windows)
         self._count(min(window.start_ns for window in windows), max(window.end_ns for window in windows))
-        events = _events(windows)
         typical = self.typical_ns or length
-        judgement = self._judge(windows, length, typical, events)
+        judgement = self._judge(windows, length, typical)
         if judgement == "paused":
             self.paused += 1
             self.paused_ns += length
@@ -74,15 +75,15 @@ class Intervals:
             return judgement
         self.late += judgement == "late"
         self._lengths.append(length)
-        if length > 0:
-            self._activity.append(events / length)
+        if length > 0 and (len(self._activity) < _COUNTED_EVERY or self.count % _COUNTED_EVERY == 0):
+            self._activity.append(_events(windows) / length)
         return judgement
 
-    def _judge(self, windows: Sequence[Window], length: int, typical: int, events: int) -> Judgement:
+    def _judge(self, windows: Sequence[Window], length: int, typical: int) -> Judgement:
         if length > PAUSE_FACTOR * typical and length > typical + PAUSE_LEAST_NS and not _stalled(windows):
             usual = statistics.median(self._activity) if self._activity else 0.0
             expected = usual * length
-            if expected < _ENOUGH_EVENTS or events < _ACTIVE_SHARE * expected:
+            if expected < _ENOUGH_EVENTS or _events(windows) < _ACTIVE_SHARE * expected:
                 return "paused"
         return "late" if length > LATE_FACTOR * typical else "ok"
 
