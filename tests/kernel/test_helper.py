@@ -196,7 +196,10 @@ def asked() -> Iterator[Callable[[bytes], tuple[int, int, bytes, list[int]]]]:
         QUESTION.pack(7, Errand.STACK, 2) + b"x" * 5000,
         *(
             QUESTION.pack(7, *words)
-            for words in [(0, 0), (4, 1), (Errand.STACK, 0), (Errand.STACK, 1 << 22 | 1), (Errand.CLOCKS, 1)]
+            for words in [
+                *((0, 0), (5, 1), (Errand.CLOCKS, 1)),
+                *((errand, pid) for errand in (Errand.STACK, Errand.VARIABLES) for pid in (0, 1 << 22 | 1)),
+            ]
         ),
         QUESTION.pack(7, Errand.CLOCKS, 0xFFFFFFFF),
     ],

@@ -113,7 +113,7 @@ def test_quiet_says_nothing_and_filters_are_written_down(path: Path) -> None:
     recording = read_recording(path)
     assert_whole(recording)
     assert recording.header["filters"] == {"pid": str(os.getpid()), "cpus": "0"}
-    assert {probe["name"] for probe in recording.header["probes"]} == {"agent", "cpustate", "runqueue"}
+    assert {probe["name"] for probe in recording.header["probes"]} == {"agent", "cpustate", "jobs", "runqueue"}
 
 
 # How it ends

@@ -25,12 +25,12 @@ def test_auto_is_every_light_probe_and_deep_adds_the_others() -> None:
 
 
 def test_a_name_brings_what_it_requires_before_it_and_our_own_cost() -> None:
-    assert names("runqueue_cgroup") == ["cpustate", "runqueue", "runqueue_cgroup", "agent"]
+    assert names("runqueue_cgroup") == ["cpustate", "runqueue", "runqueue_cgroup", "agent", "jobs"]
     assert choose("runqueue_cgroup", deep=False, filters=()).named == {"runqueue_cgroup"}
 
 
 def test_names_aliases_and_auto_mix_and_nothing_comes_twice() -> None:
-    assert names(" runqlat, softirqs ,runqueue,,cpustate") == ["cpustate", "runqueue", "softirq", "agent"]
+    assert names(" runqlat, softirqs ,runqueue,,cpustate") == ["cpustate", "runqueue", "softirq", "agent", "jobs"]
     assert choose("runqlat", deep=False, filters=()).named == {"runqueue"}
     mixed = names("oncpu,auto")
     assert set(mixed) == LIGHT | {"oncpu"}
@@ -39,7 +39,7 @@ def test_names_aliases_and_auto_mix_and_nothing_comes_twice() -> None:
 
 def test_deep_adds_no_light_probe_that_was_not_asked_for() -> None:
     needed = {need for name in DEEP for need in all_probes()[name].requires}
-    assert set(names("softirq", deep=True)) == {"softirq", "cpustate", "agent"} | DEEP | needed
+    assert set(names("softirq", deep=True)) == {"softirq", "cpustate", "agent", "jobs"} | DEEP | needed
 
 
 @pytest.mark.parametrize("filter", ["pid", "cgroup"])
@@ -48,7 +48,7 @@ def test_auto_leaves_out_what_can_not_be_filtered_and_says_why(filter: str) -> N
     able = {name for name, probe in all_probes().items() if filter in probe.filters}
     run = {probe.name for probe in choice.probes}
     assert able <= run
-    assert run - able == {"agent"} | {need for name in able for need in all_probes()[name].requires} - able
+    assert run - able == {"agent", "jobs"} | {need for name in able for need in all_probes()[name].requires} - able
     assert choice.left_out.keys() == all_probes().keys() - run
     assert all("can't be limited to a" in reason for reason in choice.left_out.values())
 

@@ -36,7 +36,8 @@ def test_the_sample_has_the_tables_of_todays_light_probes():
     with RecordingReader(sample()) as reader:
         recorded = {(window.probe, window.table) for windows in reader for window in windows}
         assert not reader.header["refused"]
-    light = [probe for probe in all_probes().values() if probe.tier == "light"]
+    # No job runs in the demo: that table would be empty.
+    light = [probe for probe in all_probes().values() if probe.tier == "light" and probe.name != "jobs"]
     missing = [f"{p.name}.{t.name}" for p in light for t in p.tables if (p.name, t.name) not in recorded]
     assert missing == [], "make it anew: foreshock demo -o tracer/sample/demo.fsk --overwrite"
 

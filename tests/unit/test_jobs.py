@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tracer.analysis.jobs import Jobs, ranges
 from tracer.analysis.source import Source
+from tracer.commands import main
 from tracer.kernel.jobs import Labels, chosen, labels
 from tracer.kernel.readers.jobs import _ROW
 from tracer.window import Window
@@ -183,3 +187,21 @@ def test_rows_of_anyone_do_no_harm(rows: np.ndarray):
 
 def test_numbers_are_told_as_ranges():
     assert ranges([]) == "" and ranges([3]) == "3" and ranges([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
+
+
+@pytest.mark.parametrize(
+    "label", ["rack", "=r12", "ra ck=1", "rack=", "rack= ", "9=1", "rack=" + "x" * 201, "\x1b[2J=1"]
+)
+def test_labels_that_can_not_be_are_usage_errors(label: str, tmp_path: Path):
+    done = CliRunner().invoke(main, ["record", "-o", str(tmp_path / "x.fsk"), "--label", label])
+    assert done.exit_code == 2 and "--label" in done.stderr and "\x1b" not in done.stderr
+    assert not (tmp_path / "x.fsk").exists()
+
+
+@pytest.mark.parametrize(
+    "names, said", [([*map(str, range(33))], "33 labels: 32 at most"), (["1", "1"], "given twice")]
+)
+def test_labels_are_bounded_and_each_is_given_once(names: list[str], said: str, tmp_path: Path):
+    given = [part for name in names for part in ("--label", f"n{name}=1")]
+    done = CliRunner().invoke(main, ["record", "-o", str(tmp_path / "x.fsk"), *given])
+    assert done.exit_code == 2 and said in done.stderr

@@ -241,7 +241,7 @@ def test_json_has_base_units_and_stable_keys():
     assert found["schema"] == "foreshock.summary/1"
     assert set(found) == {
         *("schema", "source", "time", "verdict", "series", "cpus", "devices", "rdma_ports", "events", "losses"),
-        *("losses_not_measured", "cost", "stacks"),
+        *("losses_not_measured", "cost", "stacks", "jobs", "ledger"),
     }
     waits = {entry["keys"].get("cpu"): entry for entry in found["series"] if entry["series"] == "runqueue.wait"}
     assert waits[1]["max_s"] == 1.0 and waits[None]["count"] == sum(waits[cpu]["count"] for cpu in range(8))

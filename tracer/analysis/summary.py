@@ -142,6 +142,8 @@ class Summary:
                 self.blame.add_softirqs(window.rows)
         elif name == ("agent", "clock"):
             self.source.learn_clock(window)
+        elif name == ("jobs", "members"):
+            self.source.jobs.add(window)
         elif name in SAMPLES:
             self._add_samples(name, window)
         elif name in STACKS:

@@ -40,7 +40,7 @@ _TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=Comm: )\S+|(?<=ta
 _CGROUP = re.compile(r"(?<=cgroup )/[^\s,;()]+|(?<=memcg=)/[^\s,]+")
 _KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S+(?= invoked oom-killer)")
 
-_NAME_LIKE = ("comm", "cgroup", "task")
+_NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
 _OWN_COLUMNS = frozenset({"kind", "state", "counted", "context", "program", "function", "stack"})
 _OWN_PROBES = frozenset({"detectors"})

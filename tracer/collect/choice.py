@@ -12,8 +12,8 @@ from tracer.probes import all_probes, find_probe
 
 __all__ = ["Choice", "choose"]
 
-#: Recorded with everything else: what foreshock costs belongs to every result.
-_ALWAYS = ("agent",)
+#: Recorded with everything else: what foreshock costs, and whose job it was, belongs to every result.
+_ALWAYS = ("agent", "jobs")
 
 
 @dataclass

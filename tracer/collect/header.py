@@ -17,7 +17,11 @@ __all__ = ["describe", "recording_header"]
 
 
 def recording_header(
-    session: Session, interval_ns: int, filters: Mapping[str, str], restricted: Mapping[str, object]
+    session: Session,
+    interval_ns: int,
+    filters: Mapping[str, str],
+    labels: Mapping[str, str],
+    restricted: Mapping[str, object],
 ) -> dict[str, Any]:
     """Return the header: who recorded what where, as plain values. ``restricted`` as in ``read_fingerprint``."""
     fingerprint = read_fingerprint(restricted=restricted)
@@ -36,6 +40,7 @@ def recording_header(
         "interval_ns": interval_ns,
         "clock_offset_ns": offset_ns()[0],
         "filters": dict(filters),
+        "labels": dict(labels),
         "probes": describe(session.probes),
         "refused": dict(session.refused),
         "missing": [list(item) for item in session.missing],

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
 from tracer.collect.choice import choose
 from tracer.collect.collector import Collector
 from tracer.collect.header import recording_header
+from tracer.collect.request import Request
+from tracer.collect.target import IN_HOST_PIDS, for_job
 from tracer.errors import ProbeUnavailableError, UsageError
 from tracer.kernel import cpus, privilege
 from tracer.kernel.cgroups import CgroupNames
@@ -35,31 +37,6 @@ _FOREIGN = (
 )
 
 
-@dataclass(frozen=True)
-class Request:
-    """What to trace, as the command line says it. ``cpus`` is a kernel list such as "0-3,8".
-
-    ``sentinels``, ``keep`` and ``constants`` are the agent's: rings for so many processes, capabilities it needs all
-    along, and probes' settings other than their own.
-    """
-
-    probes: str = "auto"
-    deep: bool = False
-    interval_ns: int = 1_000_000_000
-    pid: int | None = None
-    cgroup: str | None = None
-    cpus: str | None = None
-    sentinels: int = 0
-    keep: tuple[str, ...] = ()
-    constants: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """The filters in use, by name."""
-        given = {"pid": self.pid, "cgroup": self.cgroup, "cpus": self.cpus}
-        return {name: str(value) for name, value in given.items() if value is not None}
-
-
 class Trace:
     """Attaches on construction, detaches on ``close``; iterate over ``intervals``.
 
@@ -72,11 +49,13 @@ class Trace:
         if foreign and request.pid is not None:
             raise UsageError(
                 f"--pid {request.pid}: in this pid namespace the number is another process's.",
-                hint="run foreshock in the host's: docker --pid=host, hostPID: true, or nsenter -t 1 -p",
+                hint=IN_HOST_PIDS,
             )
         self._names = CgroupNames(foreign=foreign)
         self.request, notes = _on_this_node(request)
-        choice = choose(request.probes, deep=request.deep, filters=request.filters)
+        self.request, more = for_job(self.request, self._names)
+        notes += more
+        choice = choose(request.probes, deep=request.deep, filters=self.request.applied)
         options = _options(self.request, self._names)
         # Before anything starts a thread: those that come later inherit it.
         cpus.leave_undisturbed()
@@ -119,7 +98,8 @@ class Trace:
 
     def header(self) -> dict[str, Any]:
         """Return the recording header of this trace; reading the fingerprint takes up to 150 ms."""
-        return recording_header(self._session, self.request.interval_ns, self.request.filters, self._restricted)
+        asked = self.request
+        return recording_header(self._session, asked.interval_ns, asked.filters, asked.labels, self._restricted)
 
     def intervals(self, stop: threading.Event, duration_ns: int | None = None) -> Iterator[list[Window]]:
         """Yield the windows of each interval as it ends, until ``stop`` is set or ``duration_ns`` is over.

@@ -11,6 +11,7 @@ import click
 
 from tracer.commands._early import start_early
 from tracer.commands._failures import keeping
+from tracer.commands._labels import labelled
 from tracer.commands._options import DURATION, tracing_options
 from tracer.commands._stopping import stopping
 from tracer.errors import UsageError
@@ -25,6 +26,12 @@ ORDER = 1
 @click.option("--for", "duration", type=DURATION, help="How long, for example 30s; default: until Ctrl-C.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary; errors only.")
+@click.option(
+    "--job", metavar="ID", help="Only the processes of this Slurm or other job, or pod, where they can be told."
+)
+@click.option("--rank", type=click.IntRange(min=0), help="Only this rank.")
+@click.option("--label", "labels", multiple=True, callback=labelled, metavar="NAME=VALUE",
+              help="Kept with the recording, for compare --by; may be repeated.")  # fmt: skip
 @tracing_options
 @click.pass_context
 def record(
@@ -33,6 +40,9 @@ def record(
     duration: int | None,
     overwrite: bool,
     quiet: bool,
+    job: str | None,
+    rank: int | None,
+    labels: dict[str, str],
     probes: str,
     deep: bool,
     interval: int,
@@ -45,7 +55,8 @@ def record(
     \b
     foreshock record --for 30s                   every light probe, 30 seconds
     foreshock record --deep --pid 4711           stacks of one process as well
-    srun foreshock record -o /shared/%h-%t.fsk   one file per node
+    foreshock record --job 48213 --rank 37       what this rank lives through
+    srun foreshock record -o /shared/%h-%t.fsk --label image=2026-11   one file per node
     """
     if output in ("-", ""):
         raise UsageError("a recording needs a file.", hint="-o FILE.fsk; the default names it after host and time")
@@ -59,7 +70,8 @@ def record(
         path = expand_path(output)
         progress = Progress(enabled=not quiet)
         progress.say("attaching…")
-        with Trace(Request(probes, deep, interval, pid, cgroup, cpus)) as trace:
+        request = Request(probes, deep, interval, pid, cgroup, cpus, job, rank, labels)
+        with Trace(request) as trace:
             header = trace.header()
             with RecordingWriter(path, header, overwrite=overwrite, stopped=stop.is_set) as writer:
                 for note in trace.notes:

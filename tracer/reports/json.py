@@ -13,6 +13,7 @@ from typing import Any
 from tracer.analysis.cost import own_cost
 from tracer.analysis.cpus import cpu_times
 from tracer.analysis.finding import Finding
+from tracer.analysis.jobs import Member
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
@@ -45,6 +46,7 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             ],
             "not_seen": list(verdict.missing),
         },
+        "jobs": [_member(one, source) for one in source.jobs.members()],
         "series": [
             entry
             for name, merged in sorted(summary.histograms().items())
@@ -77,6 +79,22 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
     }
 
 
+def _member(one: Member, source: Source) -> dict[str, Any]:
+    party = one.party
+    numbers = {"rank": one.rank, "local_rank": one.local_rank, "world_size": party.world_size, "node": party.node}
+    names = {"job": party.job, "step": party.step, "pod": party.pod, "namespace": party.namespace}
+    return {
+        **{name: number if number >= 0 else None for name, number in numbers.items()},
+        **{name: value or None for name, value in (*names.items(), ("container", party.container))},
+        "pid": one.pid,
+        "comm": one.comm,
+        "cgroup": one.cgroup,
+        "began_unix_s": source.unix_ns(one.began_ns) / 1e9,
+        "seen_unix_s": source.unix_ns(one.seen_ns) / 1e9,
+        "ended": one.ended,
+    }
+
+
 def _source(source: Source) -> dict[str, Any]:
     return {
         "host": source.host,
@@ -86,6 +104,7 @@ def _source(source: Source) -> dict[str, Any]:
         "version": source.version,
         "cpus": source.cpus or None,
         "filters": dict(source.filters),
+        "labels": dict(source.labels),
         "refused_probes": dict(source.refused),
         "missing": [{"probe": probe, "what": what} for probe, what in source.missing],
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracer.analysis.blame import PRIO_UNKNOWN
-from tracer.analysis.names import scheduling, task
+from tracer.analysis.names import scheduling
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.statistics import NOTHING
@@ -84,7 +84,7 @@ def _wait(event: Mapping[str, Any], source: Source) -> list[str]:
         known = f"only {percent(covered_ns(event) / wait)} seen"
         holder, share = f"{known}: {holder}" if ns else known, MISSING
     cpu = str(event.get("waited_cpu", event.get("cpu", MISSING)))
-    waiting = task(str(event.get("comm", "")), int(event.get("pid", 0)))
+    waiting = source.task(str(event.get("comm", "")), int(event.get("pid", 0)), int(event.get("tgid", 0)))
     return [when(event, source), duration(wait), waiting, cpu, share, holder]
 
 
