@@ -31,6 +31,8 @@ _ESSENTIAL: Final[Mapping[TableName, tuple[str, ...]]] = {
     ("napi", "poll"): (*_HISTOGRAM, "polls", "work", "full"),
     ("cpustate", "time"): ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns"),
     ("cpustate", "check"): ("made",),
+    ("ledger", "time"): ("wall_ns", "running_ns"),
+    ("ledger", "taken"): ("kind", "ns"),
     ("cpustall", "stall"): _HISTOGRAM,
     ("cpustall", "feed"): _HISTOGRAM,
     ("cpustall", "stalls"): ("duration_ns", "cpu"),
@@ -58,7 +60,9 @@ _EVENT_NUMBERS = (
     *("covered_ns", "kind", "vector", "evidence", "weight"),
 )
 _NAMES = frozenset({"comm", "cgroup", "holder_comm", "holder_cgroup", "context"})
-_KEY_NAMES = frozenset({"name", "device", "program", "cgroup", "driver", "state", "netdev", "link_layer"})
+_KEY_NAMES = frozenset(
+    {"name", "device", "program", "cgroup", "driver", "state", "netdev", "link_layer", "comm", "kind"}
+)
 
 
 def is_known(name: TableName) -> bool:

@@ -21,6 +21,12 @@ _PORT_COUNTERS = (
     *("symbol_errors", "link_recovered", "link_downed", "integrity_errors", "retries_exceeded"),
 )
 
+_THREAD_TIMES = (
+    *("wall_ns", "running_ns", "waiting_ns", "throttled_ns", "reclaim_ns", "compaction_ns", "unknown_ns"),
+    *("stall_asleep_ns", "wait_softirq_ns", "wait_hardirq_ns", "softirq_ns", "hardirq_ns", "waits"),
+    *("sleep_ns", "disk_ns", "mutex_ns", "rwsem_ns", "rtlock_ns", "uninterruptible_ns", "stopped_ns"),
+)
+
 SHAPES: Final[Mapping[TableName, Shape]] = {
     ("runqueue", "wait"): Shape(keys=("cpu",)),
     ("runqueue_cgroup", "wait"): Shape(keys=("cgroup",), sums=("preempted",)),
@@ -30,6 +36,8 @@ SHAPES: Final[Mapping[TableName, Shape]] = {
     ("napi", "poll"): Shape(keys=("cpu", "device", "napi_id", "budget"), sums=("polls", "work", "full")),
     ("cpustate", "time"): Shape(keys=("cpu",), sums=("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")),
     ("cpustate", "check"): Shape(keys=(), gauges=("made", "seen")),
+    ("ledger", "time"): Shape(keys=("pid",), sums=_THREAD_TIMES, gauges=("comm", "cgroup", "threads", "open_wait_ns")),
+    ("ledger", "taken"): Shape(keys=("pid", "kind", "number", "name", "cgroup"), sums=("ns",)),
     ("cpustall", "stall"): Shape(keys=("cpu",)),
     ("cpustall", "feed"): Shape(keys=("cpu",)),
     ("netdev", "link"): Shape(

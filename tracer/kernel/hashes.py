@@ -30,6 +30,12 @@ class Hash:
         """Return the keys and the values, and take them out. No program may be using them."""
         return self._batch(syscalls.MAP_LOOKUP_AND_DELETE_BATCH)
 
+    def remove(self, keys: np.ndarray) -> None:
+        """Take the elements with these keys out, which are all there."""
+        if len(keys):
+            keys = np.ascontiguousarray(keys)
+            syscalls.map_batch(syscalls.MAP_DELETE_BATCH, self._descriptor, keys.ctypes.data, 0, len(keys))
+
     def _batch(self, command: int) -> tuple[np.ndarray, np.ndarray]:
         keys, values = self._keys, self._values
         try:

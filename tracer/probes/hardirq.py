@@ -21,10 +21,10 @@ from tracer.probe import Column, Loss, Map, Member, Probe, Table, Tracepoint, Ve
 
 _FIRST_VECTOR = constants("hardirq")["HARDIRQ_FIRST_VECTOR"]
 
-# x86's system vectors by their names in /proc/interrupts; source: arch/x86/include/asm/irq_vectors.h and, for the
-# names, arch_show_interrupts in arch/x86/kernel/irq.c. The numbers of those traced have not changed since 2.6.30,
-# except the local timer's (0xef before v4.17).
-_VECTOR_NAMES = {
+#: x86's system vectors by their names in /proc/interrupts; source: arch/x86/include/asm/irq_vectors.h and, for the
+#: names, arch_show_interrupts in arch/x86/kernel/irq.c. The numbers of those traced have not changed since 2.6.30,
+#: except the local timer's (0xef before v4.17).
+VECTOR_NAMES = {
     0xFF: b"SPU",
     0xFE: b"ERR",
     0xFD: b"RES",
@@ -42,7 +42,7 @@ _VECTOR_NAMES = {
 
 def _named(rows: np.ndarray, names: Any) -> np.ndarray:
     """Name the vectors, which have no names in the kernel."""
-    for number, name in _VECTOR_NAMES.items():
+    for number, name in VECTOR_NAMES.items():
         rows["name"][rows["irq"] == _FIRST_VECTOR + number] = name
     return rows
 

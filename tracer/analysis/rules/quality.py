@@ -164,6 +164,8 @@ def _counted(summary: Summary, probe: str) -> int:
         return polls.total().sums["polls"]
     if probe == "softirq" and (delays := summary.table("softirq", "delay")):
         return delays.total().statistics.count
+    if probe == "ledger" and (times := summary.table("ledger", "time")):
+        return times.total().sums["waits"]
     return summary.counted(probe)
 
 

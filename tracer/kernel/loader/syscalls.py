@@ -23,6 +23,7 @@ MAP_DELETE = 3
 MAP_NEXT_KEY = 4
 MAP_LOOKUP_BATCH = 24
 MAP_LOOKUP_AND_DELETE_BATCH = 25
+MAP_DELETE_BATCH = 27
 
 _PROG_LOAD = 5
 _RAW_TRACEPOINT_OPEN = 17
@@ -159,7 +160,8 @@ def map_batch(command, descriptor, keys, values, room):
     # type: (int, int, int, int, int) -> Tuple[int, bool]
     """Read the first ``room`` elements of a hash at once (since v5.6), to the addresses ``keys`` and ``values``.
 
-    Returns how many there were, and whether these were all. MAP_LOOKUP_AND_DELETE_BATCH takes them out.
+    Returns how many there were, and whether these were all. MAP_LOOKUP_AND_DELETE_BATCH takes them out,
+    MAP_DELETE_BATCH those of the ``room`` ``keys``.
     """
     token = ctypes.c_uint64(0)
     attr = bytearray(56)

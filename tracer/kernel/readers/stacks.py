@@ -7,11 +7,11 @@ grows with time.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 import numpy as np
 
+from tracer.kernel.halves import Halves
 from tracer.kernel.hashes import Hash, StackMap
 from tracer.kernel.readers.blocked import BlockedStacks
 from tracer.kernel.session import Session
@@ -29,10 +29,6 @@ _LOST = {kind: Part(kind, [(b"", b"[stack lost]")]) for kind in (b"k", b"u")}
 _EEXIST = 17
 _NOT_TAKEN = -4096
 
-# Stores of another CPU are seen within nanoseconds; a program takes microseconds, unless its virtual CPU is halted.
-_SETTLE_SECONDS = 0.0002
-_SETTLE_AT_MOST = 0.1
-
 Read = dict[str, tuple[np.ndarray, Mapping[str, int]]]
 
 
@@ -46,7 +42,7 @@ class Reader:
         self._known = constants(name)
         self._key = layout(name, f"{name}_key")
         self._rows = session.array(f"{name}_rows")
-        self._control = session.array(f"{name}_control")
+        self._halves = Halves(self._rows, session.array(f"{name}_control"))
         value = layout(name, f"{name}_count")
         self._counts = [
             Hash(session.descriptor(f"{name}_counts_{half}"), self._key, value, sizes[f"{name.upper()}_KEYS"])
@@ -63,9 +59,8 @@ class Reader:
 
     def read(self, now_ns: int) -> Read:
         """Return the tables of the time since the last read; the first time nothing, since nobody keeps it."""
-        generation = int(self._control["generation"][0])
-        self._control["generation"][0] = (generation + 1) & 0xFFFFFFFF
-        losses = {"unsettled": int(not self._settled(generation))}
+        generation, settled = self._halves.turn()
+        losses = {"unsettled": int(not settled)}
         self._count_losses(losses)
         keys, values = self._counts[generation & 1].drain()
         stacks = {generation: self._drain(generation & 1)}
@@ -84,17 +79,6 @@ class Reader:
     def close(self) -> None:
         """End the thread that asks processes."""
         self._users.close()
-
-    def _settled(self, generation: int) -> bool:
-        """Wait until no program is inside of a generation that is over."""
-        inside = generation + self._known["STACK_INSIDE"]
-        until = time.monotonic() + _SETTLE_AT_MOST
-        while time.monotonic() < until:
-            time.sleep(_SETTLE_SECONDS)
-            use = self._rows["use"]["inside"]
-            if not ((use == self._known["STACK_ENTERING"]) | (use == inside)).any():
-                return True
-        return False
 
     def _drain(self, half: int) -> dict[int, bytes]:
         spilled = self._spill[half].drain()

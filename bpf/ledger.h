@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+#include "cpustate.h"
+#include "stacks.h"
+
+/* One row per thread, LEDGER_WAYS places for every pid: pids given out one after the other never meet. */
+#define LEDGER_SETS 4096
+#define LEDGER_WAYS 4
+#define LEDGER_TASKS 16384
+
+/* What a thread does. A dead one's row is the reader's, who frees it when it has read it. */
+#define LEDGER_RUNNING 1
+#define LEDGER_WAITING 2
+#define LEDGER_BLOCKED 3
+#define LEDGER_DEAD 4
+
+/* Inside of what the kernel does for want of memory. */
+#define LEDGER_RECLAIM 1
+#define LEDGER_COMPACTION 2
+
+/* What a thread sleeps for, as far as it shows. */
+#define LEDGER_SLEEP 0
+#define LEDGER_DISK 1  /* I/O, as the kernel's own iowait counts it */
+#define LEDGER_MUTEX 2 /* locks of the kernel */
+#define LEDGER_RWSEM 3
+#define LEDGER_RTLOCK 4
+#define LEDGER_UNINTERRUPTIBLE 5
+#define LEDGER_STOPPED 6
+#define LEDGER_BLOCKS 8
+
+/* SOFTIRQ_VECTORS of softirq.h: no header of one probe may need another's. */
+#define LEDGER_VECTORS 10
+
+/*
+ * A thread's time, cumulated since first_ns, in parts that do not overlap: together with what has gone on since
+ * since_ns they are its life. Written under the lock of its run queue, while writes is odd; interrupts' time by the
+ * CPU it runs on.
+ */
+struct ledger_task {
+	u32 pid; /* thread; 0: free */
+	u32 tgid;
+	u32 writes;
+	u32 state;
+	u32 cpu; /* where it runs, or is queued */
+	u32 stall;
+	u32 lock;  /* LEDGER_MUTEX and so on, while it is after one; 0: none */
+	u32 block; /* what it sleeps for */
+	u64 lock_at;
+	u64 since_ns;
+	u64 irq_base_ns;      /* softirqs_ns + hardirq_ns at since_ns */
+	u64 throttle_base_ns; /* of the wait that goes on, see ledger_throttled */
+	u64 first_ns;
+	u64 cgroup_id;
+	char comm[16]; /* of its process */
+	u64 running_ns;
+	u64 waiting_ns;   /* for a CPU, of waits that are over; without throttled_ns */
+	u64 throttled_ns; /* of those waits, at the group's quota */
+	u64 reclaim_ns;   /* running or asleep */
+	u64 compaction_ns;
+	u64 stall_asleep_ns; /* of both, asleep */
+	u64 unknown_ns;      /* its beginning or its end was not shown */
+	u64 wait_softirq_ns; /* of waiting_ns, while softirqs had the CPU */
+	u64 wait_hardirq_ns;
+	u64 softirqs_ns; /* over it while it ran, all vectors */
+	u64 hardirq_ns;
+	u64 waits;
+	u64 blocked_ns[LEDGER_BLOCKS];
+	u64 softirq_ns[LEDGER_VECTORS];
+	u64 pad[6];
+};
+
+/* Who ran on a CPU: as cpu_stay, with the name of its process and its cgroup. It ends where the next one starts. */
+struct ledger_stay {
+	u64 started_ns;
+	u64 softirq_ns;
+	u64 hardirq_ns;
+	u64 cgroup_id;
+	u32 tgid; /* 0: idle */
+	u32 pad;
+	char comm[16];
+	u64 pad2;
+};
+
+/* The same of LEDGER_BLOCK_STAYS stays, added up by process. It ends where the next one starts. */
+#define LEDGER_PARTS 8
+
+struct ledger_part {
+	u64 ns; /* without interrupts */
+	u64 cgroup_id;
+	u32 tgid;
+	u32 used;
+	char comm[16];
+};
+
+struct ledger_block {
+	u64 started_ns;
+	u64 softirq_ns;
+	u64 hardirq_ns;
+	u64 other_ns; /* of processes that found no part */
+	struct ledger_part parts[LEDGER_PARTS];
+	u64 pad[4];
+};
+
+/* All powers of two. The log reaches back over 1,984 switches; the last 64 to 128 are there one by one. */
+#define LEDGER_BLOCK_STAYS 64
+#define LEDGER_STAYS 128
+#define LEDGER_LOG_BLOCKS 32
+
+/* One row per CPU, written by that CPU alone. */
+struct ledger_cpu {
+	struct stack_use use; /* of the half of the counts that is being filled */
+	u64 collided;         /* threads without a row: all places were taken */
+	u64 unmatched;        /* switched in without a wake-up */
+	u64 earlier_ns;       /* of waits, before what the log reaches back to */
+	u64 full_ns;          /* what use.full counts */
+	u32 running;          /* its running thread's row + 1; 0: none */
+	u32 stays_count;
+	u64 pad[7];
+	struct ledger_stay stays[LEDGER_STAYS]; /* stays[stays_count % LEDGER_STAYS] is the running one */
+	struct ledger_block blocks[LEDGER_LOG_BLOCKS];
+};
+
+/* What time is counted by: a process, and who or what took it. */
+#define LEDGER_HOLDER 1  /* a process, by its tgid; 0 is the idle task: nobody had the CPU yet */
+#define LEDGER_EARLIER 2 /* not known: before what the log of the CPU reaches back to, or one of too many */
+#define LEDGER_LINE 3    /* an interrupt line, by its number */
+#define LEDGER_VECTOR 4  /* a vector of x86 */
+
+struct ledger_key {
+	u32 tgid;
+	u16 kind;
+	u16 half; /* of the counts: one is filled while the reader empties the other */
+	u64 what;
+};
+
+struct ledger_count {
+	u64 ns;
+	u64 count;
+	u64 cgroup_id; /* the holder's, when it came first */
+	char comm[16]; /* likewise; of a line, its handler's name */
+};

@@ -1,0 +1,274 @@
+"""The ledger: its sums are the kernel's own, a thief is named with what it took, and a quota is no thief."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel.cpu_group import CpuGroup, cpu_group  # noqa: F401  (a fixture)
+from kernel.holding import Holder
+from kernel.memory_group import small_group  # noqa: F401  (a fixture)
+from kernel.traced import Traced
+from kernel.workload import SPIN, Task
+from pyroute2 import TaskStats
+
+from tracer.analysis.ledger import Account, accounts, sentence
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+
+CPU = 1
+RUN = ("running_ns", "softirq_ns", "hardirq_ns", "reclaim_ns", "compaction_ns")
+DELAY = ("waiting_ns", "throttled_ns")
+ASLEEP = ("sleep_ns", "disk_ns", "mutex_ns", "rwsem_ns", "rtlock_ns", "uninterruptible_ns", "stopped_ns")
+
+
+def schedstat(pid: int) -> tuple[int, int]:
+    """What the kernel says a task has run and waited, ns."""
+    run_ns, wait_ns, _ = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
+    return run_ns, wait_ns
+
+
+class Books:
+    """Windows of ``ledger`` from here on, and what the kernel says of processes, which are asleep at both ends."""
+
+    def __init__(self, traced: Traced, *pids: int) -> None:
+        self._traced, self._pids = traced, pids
+        traced.collect()
+        self._before = {pid: schedstat(pid) for pid in pids}
+
+    def close(self) -> None:
+        # Asleep again, so that what the kernel counts stands still while it is read.
+        time.sleep(0.05)
+        self.windows = self._traced.collect()
+        after = {pid: schedstat(pid) for pid in self._pids}
+        self.kernel = {pid: np.subtract(after[pid], self._before[pid]).tolist() for pid in self._pids}
+
+    def sums(self, pid: int, names: tuple[str, ...]) -> int:
+        rows = self.windows["ledger.time"].rows
+        return sum(int(rows[name][rows["pid"] == pid].sum()) for name in names)
+
+    def account(self, pid: int) -> Account:
+        summary = Summary()
+        for table in ("time", "taken"):
+            summary.add(self.windows[f"ledger.{table}"])
+        return next(one for one in accounts(summary) if one.pid == pid)
+
+    def agrees(self, pid: int, *, together: bool = False) -> None:
+        """Run time and run delay are the kernel's to 1 %, but for switches that it did not show.
+
+        ``together`` for tasks that work long in system calls: a wake-up that will preempt one has the kernel keep the
+        time of that moment for the switch (rq_clock_skip_update), and what it runs until then is charged as delay.
+        """
+        told = [self.sums(pid, RUN) - self.sums(pid, ("stall_asleep_ns",)), self.sums(pid, DELAY)]
+        kernel = self.kernel[pid]
+        if together:
+            told, kernel = [sum(told)], [sum(kernel)]
+        unknown_ns = self.sums(pid, ("unknown_ns",))
+        for told_ns, kernel_ns in zip(told, kernel, strict=True):
+            assert abs(told_ns - kernel_ns) <= 0.01 * kernel_ns + unknown_ns + 100_000, (told, kernel)
+
+    def adds_up(self, pid: int) -> None:
+        """The parts of a process of one thread are its wall time, and those who took its waits are its waits."""
+        rows = self.windows["ledger.time"].rows
+        (row,) = rows[rows["pid"] == pid]
+        whole_ns = self.sums(pid, (*RUN, *DELAY, *ASLEEP, "unknown_ns"))
+        assert whole_ns == pytest.approx(int(row["wall_ns"]), rel=0.01)
+        taken = self.windows["ledger.taken"].rows
+        taken = taken[(taken["pid"] == pid) & np.isin(taken["kind"], [b"task", b"own", b"idle", b"earlier"])]
+        by_others_ns = int(row["waiting_ns"] - row["wait_softirq_ns"] - row["wait_hardirq_ns"])
+        assert int(taken["ns"].sum()) == pytest.approx(by_others_ns, rel=0.001, abs=1000)
+
+
+def taken_by(account: Account, cause: str) -> int:
+    return sum(one.ns for one in account.taken if one.cause == cause)
+
+
+def test_two_that_share_a_cpu_take_it_from_each_other(attach: Callable[..., Traced]) -> None:
+    with Task(SPIN, 1.5, cpu=CPU) as one, Task(SPIN, 1.5, cpu=CPU) as other:
+        books = Books(attach("ledger"), one.pid, other.pid)
+        one.go()
+        other.go()
+        one.result()
+        other.result()
+        books.close()
+    for mine, theirs in ((one.pid, other.pid), (other.pid, one.pid)):
+        books.agrees(mine)
+        books.adds_up(mine)
+        rows = books.windows["ledger.taken"].rows
+        rows = rows[(rows["pid"] == mine) & (rows["kind"] == b"task") & (rows["number"] == theirs)]
+        assert int(rows["ns"].sum()) == pytest.approx(books.kernel[theirs][0], rel=0.1)
+        assert books.account(mine).cause == "neighbour"
+
+
+#: One of two ranks: works for so many seconds of CPU time, says so to the other and waits for it, again and again.
+RANK = """
+mine, other = (os.open(path, os.O_RDWR) for path in sys.argv[1:3])
+work, rounds = float(sys.argv[3]), int(sys.argv[4])
+for _ in range(rounds):
+    until = time.thread_time() + work
+    while time.thread_time() < until:
+        pass
+    os.write(other, b"x")
+    os.read(mine, 1)
+"""
+
+
+def test_a_barrier_loop_knows_its_thief_and_what_it_took(
+    attach: Callable[..., Traced],
+    cpu_group: Callable[[str], CpuGroup],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Rank 1 has five times the work of rank 0, so that it nearly always wants the CPU that a thief has half of."""
+    ends = [tmp_path / name for name in ("first", "second")]
+    for end in ends:
+        os.mkfifo(end)
+    first = Task(RANK, *ends, 0.002, 60, cpu=0)
+    second = Task(RANK, *reversed(ends), 0.01, 60, cpu=CPU)
+    job, crowd = cpu_group("job"), cpu_group("thief")
+    with first, second, Task(SPIN, 1.0, cpu=CPU) as thief:
+        for group, tasks in ((job, (first, second)), (crowd, (thief,))):
+            group.weigh(20)
+            for task in tasks:
+                group.add(task.pid)
+        books = Books(attach("ledger"), first.pid, second.pid, thief.pid)
+        for task in (first, second, thief):
+            task.go()
+        for task in (first, second, thief):
+            task.result()
+        books.close()
+    books.agrees(second.pid)
+    account = books.account(second.pid)
+    stolen_ns = books.kernel[thief.pid][0]
+    mine = [one for one in account.taken if one.what.endswith(f"(in {crowd.name})")]
+    assert len(mine) == 1 and mine[0] is account.taken[0], account.taken
+    assert mine[0].ns == pytest.approx(stolen_ns, rel=0.1)
+    assert account.cause == "neighbour"
+    said = sentence(account, Source())
+    assert f"(in {crowd.name}) " in said and said.endswith("A noisy neighbour: no quota holds it back."), said
+
+
+def test_a_quota_is_no_neighbour_and_a_neighbour_no_quota(
+    attach: Callable[..., Traced],
+    cpu_group: Callable[[str], CpuGroup],  # noqa: F811
+) -> None:
+    """A task at its quota beside a busy one: while it may not run, the other one has the CPU, and takes nothing."""
+    small, noisy = cpu_group("quota"), cpu_group("noisy")
+    small.quota(0.2)
+    with Task(SPIN, 2, cpu=CPU) as held, Task(SPIN, 2, cpu=CPU) as neighbour:
+        for group, task in ((small, held), (noisy, neighbour)):
+            group.weigh(20)
+            group.add(task.pid)
+        books = Books(attach("ledger"), held.pid, neighbour.pid)
+        before_ns = small.throttled_ns()
+        held.go()
+        neighbour.go()
+        held.result()
+        neighbour.result()
+        books.close()
+        by_kernel_ns = small.throttled_ns() - before_ns
+    for pid in (held.pid, neighbour.pid):
+        books.agrees(pid)
+        books.adds_up(pid)
+    by_quota_ns = books.sums(held.pid, ("throttled_ns",))
+    assert by_quota_ns == pytest.approx(by_kernel_ns, rel=0.01)
+    assert by_quota_ns > 1e9
+    account = books.account(held.pid)
+    assert account.cause == "quota"
+    assert sentence(account, Source()).endswith("Its own quota holds it back, not a neighbour.")
+    # The other one lost time to this one, and to whatever else runs here, but none to a quota.
+    assert books.sums(neighbour.pid, ("throttled_ns",)) == 0
+    assert taken_by(books.account(neighbour.pid), "quota") == 0
+    assert books.account(neighbour.pid).cause == "neighbour"
+
+
+def test_softirqs_are_told_by_vector_with_the_time_they_took(attach: Callable[..., Traced]) -> None:
+    """The receipt of a packet that takes 20 ms, in the sender's own context: loopback."""
+    with Holder(0.02) as slow:
+        traced = attach("ledger", FILTER_TGID=os.getpid())
+        traced.collect()
+        for _ in range(10):
+            slow.hold_softirq()
+        windows = traced.collect()
+    rows = windows["ledger.taken"].rows
+    (received,) = rows[(rows["kind"] == b"softirq") & (rows["name"] == b"NET_RX")]
+    (times,) = windows["ledger.time"].rows
+    assert times["pid"] == os.getpid()
+    assert int(received["ns"]) == pytest.approx(10 * 20e6, rel=0.1)
+    assert int(times["softirq_ns"]) == int(rows["ns"][rows["kind"] == b"softirq"].sum())
+
+
+def test_interrupts_are_told_by_line_and_vector(attach: Callable[..., Traced]) -> None:
+    """A busy task has the timer's interrupts over it: as many as its CPU has while it runs, and as long."""
+    with Task(SPIN, 1.0, cpu=CPU) as task:
+        books = Books(attach("ledger", "hardirq"), task.pid)
+        task.go()
+        task.result()
+        books.close()
+    rows = books.windows["ledger.taken"].rows
+    rows = rows[(rows["pid"] == task.pid) & np.isin(rows["kind"], [b"line", b"vector"])]
+    assert int(rows["ns"].sum()) == books.sums(task.pid, ("hardirq_ns",))
+    timers = rows[(rows["kind"] == b"vector") & (rows["number"] == 0xEC)]
+    on_cpu = books.windows["hardirq.run"].rows
+    on_cpu = on_cpu[(on_cpu["cpu"] == CPU) & (on_cpu["name"] == b"LOC")]
+    assert 0 < int(timers["ns"].sum()) <= int(on_cpu["sum"].sum())
+
+
+#: Reads a file of more than its memory cgroup may hold, from the disk.
+READ = """
+file = os.open(sys.argv[1], os.O_RDONLY)
+while os.read(file, 1 << 20):
+    pass
+"""
+
+
+@pytest.fixture
+def delay_accounting() -> Iterator[None]:
+    """Have the kernel account for the delays of tasks that begin from now on."""
+    switch = Path("/proc/sys/kernel/task_delayacct")
+    before = switch.read_text()
+    switch.write_text("1")
+    yield
+    switch.write_text(before)
+
+
+def block_delay_ns(pid: int) -> int:
+    """How long the kernel says that a task has waited for block devices."""
+    with TaskStats() as stats:
+        stats.bind()
+        told = stats.get_pid_stat(pid)[0].get_attr("TASKSTATS_TYPE_AGGR_PID")
+    return int(told.get_attr("TASKSTATS_TYPE_STATS")["blkio_delay_total"])
+
+
+@pytest.mark.usefixtures("delay_accounting")
+def test_memory_and_disk_are_told_apart(
+    attach: Callable[..., Traced],
+    small_group: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.write(bytes(96 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with Task(READ, path, cpu=CPU) as reader:
+        (small_group / "cgroup.procs").write_text(str(reader.pid))
+        books = Books(attach("ledger"), reader.pid)
+        before_ns = block_delay_ns(reader.pid)
+        reader.go()
+        reader.result()
+        books.close()
+        by_kernel_ns = block_delay_ns(reader.pid) - before_ns
+        (small_group.parent / "cgroup.procs").write_text(str(reader.pid))
+    books.agrees(reader.pid, together=True)
+    books.adds_up(reader.pid)
+    disk_ns, reclaim_ns = books.sums(reader.pid, ("disk_ns",)), books.sums(reader.pid, ("reclaim_ns",))
+    # The kernel's delay ends with the decision to wake the task, this one when it is queued.
+    assert disk_ns == pytest.approx(by_kernel_ns, rel=0.1, abs=1e6)
+    assert disk_ns > 5e6
+    # Four times what fits: 72 MB of pages had to go again.
+    assert 1_000_000 < reclaim_ns < books.kernel[reader.pid][0]

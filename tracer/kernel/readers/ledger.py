@@ -1,0 +1,152 @@
+"""Where the time of each process went, and who took it: from threads' times and the counts of bpf/ledger.h."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.cpus import in_host_pids
+from tracer.kernel.halves import Halves
+from tracer.kernel.hashes import Hash
+from tracer.kernel.session import Session
+from tracer.kernel.threadtimes import PARTS, ThreadTimes
+from tracer.layouts import constants, layout
+from tracer.probe import SOFTIRQS, Probe
+
+__all__ = ["Reader"]
+
+_KNOWN = constants("ledger")
+#: Of a cgroup's path: what tells it from its siblings comes last.
+_CGROUP_BYTES = 192
+_TIMES = tuple(name for name in PARTS if name not in SOFTIRQS)
+_TIME = np.dtype(
+    [
+        *(("pid", "u4"), ("comm", "S16"), ("cgroup", f"S{_CGROUP_BYTES}"), ("threads", "u4"), ("wall_ns", "u8")),
+        *((name if name == "waits" else f"{name}_ns", "u8") for name in _TIMES),
+        ("open_wait_ns", "u8"),
+    ]
+)
+_TAKEN = np.dtype(
+    [
+        *(("pid", "u4"), ("kind", "S8"), ("number", "u4"), ("name", "S16"), ("cgroup", f"S{_CGROUP_BYTES}")),
+        ("ns", "u8"),
+    ]
+)
+#: What makes a process one of those told: its own time, and all that others took.
+_WANTED = ("running", "waiting", "throttled", "softirq", "hardirq", "reclaim", "compaction")
+_MOST_TAKEN = 1024
+_KINDS = {
+    _KNOWN["LEDGER_EARLIER"]: b"earlier",
+    _KNOWN["LEDGER_LINE"]: b"line",
+    _KNOWN["LEDGER_VECTOR"]: b"vector",
+}
+
+_Taken = tuple[int, bytes, int, bytes, bytes]
+
+
+class Reader:
+    """Fills ``ledger.time`` and ``ledger.taken``."""
+
+    def __init__(self, session: Session, probe: Probe) -> None:
+        sizes = {**probe.settings, **session.options.constants}
+        self._most = sizes["LEDGER_SUBJECTS"]
+        foreign = not in_host_pids()
+        self._cgroups = CgroupNames(foreign=foreign)
+        cpus = session.array("ledger_cpus")
+        self._threads = ThreadTimes(session.array("ledger_tasks"), cpus, proc=not foreign)
+        self._halves = Halves(cpus, session.array("ledger_control"))
+        key, count = (layout("ledger", name) for name in ("ledger_key", "ledger_count"))
+        self._counts = Hash(session.descriptor("ledger_counts"), key, count, sizes["LEDGER_KEYS"])
+        self._before_ns = 0
+
+    def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
+        """Return both tables, of the time since the last read."""
+        generation, settled = self._halves.turn()
+        keys, counts = self._counts.read()
+        over = keys["half"] == generation & 1
+        keys, counts = keys[over], counts[over]
+        self._counts.remove(keys)
+        taken_ns, threads = self._threads.take()
+        times, parts = self._processes(threads, taken_ns)
+        told = set(times["pid"].tolist())
+        taken = Counter(dict(_softirqs(times["pid"].tolist(), parts)))
+        for key, ns in self._holders(keys, counts, told):
+            taken[key] += ns
+        untold = _pruned(taken)
+        rows = np.array([(*key, ns) for key, ns in taken.items()], dtype=_TAKEN)
+        self._before_ns = taken_ns
+        return {"time": (times, {"unsettled": int(not settled), "untold": untold}), "taken": (rows, {})}
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _processes(self, threads: np.ndarray, now_ns: int) -> tuple[np.ndarray, np.ndarray]:
+        """Add threads up to processes, those beyond the most to one; return the rows and their parts."""
+        # A process is named as its thread that did something last.
+        threads = threads[np.argsort(threads["since_ns"])[::-1]]
+        pids, first, whose = np.unique(threads["tgid"], return_index=True, return_inverse=True)
+        parts = np.zeros((len(pids), len(PARTS)), "i8")
+        np.add.at(parts, whose.reshape(-1), threads["parts"])
+        rows = np.zeros(len(pids), _TIME)
+        rows["pid"], rows["comm"] = pids, threads["comm"][first]
+        np.add.at(rows["threads"], whose.reshape(-1), 1)
+        np.add.at(rows["open_wait_ns"], whose.reshape(-1), threads["open_wait_ns"])
+        began, ended = np.full(len(pids), now_ns, "u8"), np.zeros(len(pids), "u8")
+        np.minimum.at(began, whose.reshape(-1), threads["first_ns"])
+        np.maximum.at(ended, whose.reshape(-1), threads["last_ns"])
+        rows["wall_ns"] = np.maximum(ended.astype("i8") - np.maximum(began, self._before_ns).astype("i8"), 0)
+        weight = parts[:, [PARTS.index(name) for name in _WANTED]].sum(axis=1) + rows["open_wait_ns"].astype("i8")
+        order = np.argsort(-weight, kind="stable")
+        chosen, others = order[: self._most], order[self._most :]
+        rows["cgroup"][chosen] = [self._cgroup(threads["cgroup_id"][first[place]]) for place in chosen]
+        if len(others):
+            rows, parts = _with_others(rows, parts, chosen, others)
+        else:
+            rows, parts = rows[chosen], parts[chosen]
+        for place, name in enumerate(PARTS):
+            if name in _TIMES:
+                rows[name if name == "waits" else f"{name}_ns"] = parts[:, place]
+        return rows, parts
+
+    def _holders(self, keys: np.ndarray, counts: np.ndarray, told: set[int]) -> Iterator[tuple[_Taken, int]]:
+        columns = (keys["tgid"], keys["kind"], keys["what"], counts["ns"], counts["cgroup_id"], counts["comm"])
+        for tgid, kind, what, ns, cgroup_id, name in zip(*(column.tolist() for column in columns), strict=True):
+            kind_name, cgroup = _KINDS.get(kind, b""), b""
+            if not kind_name:
+                kind_name = b"task" if what not in (0, tgid) else b"own" if what else b"idle"
+                name, cgroup = (name, self._cgroup(cgroup_id)) if what else (b"", b"")
+            yield (tgid if tgid in told else 0, kind_name, what, name, cgroup), ns
+
+    def _cgroup(self, cgroup_id: int) -> bytes:
+        path = self._cgroups.cgroup(int(cgroup_id))
+        return path if len(path) <= _CGROUP_BYTES else b"..." + path[3 - _CGROUP_BYTES :]
+
+
+def _pruned(taken: Counter[_Taken]) -> int:
+    """Add up what is beyond the most rows to one row per process; return how many were."""
+    rest = taken.most_common()[_MOST_TAKEN:]
+    for key, ns in rest:
+        del taken[key]
+        taken[key[0], b"rest", 0, b"", b""] += ns
+    return len(rest)
+
+
+def _with_others(
+    rows: np.ndarray, parts: np.ndarray, chosen: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put the others into one row, process 0; its wall time is the longest of theirs."""
+    rest = np.zeros(1, _TIME)
+    rest["comm"] = b"others"
+    rest["threads"], rest["open_wait_ns"] = rows["threads"][others].sum(), rows["open_wait_ns"][others].sum()
+    rest["wall_ns"] = rows["wall_ns"][others].max()
+    return np.concatenate([rows[chosen], rest]), np.concatenate([parts[chosen], parts[others].sum(axis=0)[None]])
+
+
+def _softirqs(pids: Sequence[int], parts: np.ndarray) -> Iterator[tuple[_Taken, int]]:
+    for number, name in enumerate(SOFTIRQS):
+        for pid, ns in zip(pids, parts[:, PARTS.index(name)].tolist(), strict=True):
+            if ns:
+                yield (pid, b"softirq", number, name.encode(), b""), ns

@@ -1,0 +1,51 @@
+"""The stolen-time ledger: what each process did, lost and to whom."""
+
+from __future__ import annotations
+
+from tracer.analysis.ledger import accounts, sentence, subject
+from tracer.analysis.source import Source
+from tracer.analysis.summary import Summary
+from tracer.reports.layout import Column
+from tracer.reports.sections._section import ROWS, Section, more, of_filter
+from tracer.units import duration, percent
+
+__all__ = ["ledger"]
+
+_COLUMNS = (
+    Column("process", right=False, flexible=True, least=12),
+    Column("lost"),
+    Column("ran", rank=1),
+    Column("waited"),
+    Column("quota"),
+    Column("interrupted", rank=2),
+    Column("memory", rank=3),
+    Column("disk", rank=4),
+    Column("locks", rank=5),
+)
+_CELLS = (
+    ("running_ns",),
+    ("waiting_ns",),
+    ("throttled_ns",),
+    ("softirq_ns", "hardirq_ns"),
+    ("reclaim_ns", "compaction_ns"),
+    ("disk_ns",),
+    ("mutex_ns", "rwsem_ns", "rtlock_ns"),
+)
+
+
+def ledger(summary: Summary, source: Source) -> Section | None:
+    """Those that lost most, in numbers and in words."""
+    found = accounts(summary)
+    if not found:
+        return None
+    rows = [
+        [
+            subject(one, source),
+            percent(one.lost),
+            *(duration(sum(one.times[name] for name in names)) for names in _CELLS),
+        ]
+        for one in found[:ROWS]
+    ]
+    notes = [said for one in found[:ROWS] if (said := sentence(one, source))]
+    title = f"LEDGER  whose time was taken, and by whom{of_filter(source)}"
+    return Section(title, _COLUMNS, rows, more(found[ROWS:], "smaller account"), notes=notes)
