@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-detect bench-cohorts lab lab-quick calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench bench-detect bench-cohorts bench-diff lab lab-quick calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
