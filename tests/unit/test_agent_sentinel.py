@@ -90,6 +90,14 @@ def test_it_tells_what_it_sees_and_that_it_lives(scene):
     assert scene.board.sentinels[0]["told"] == 2
 
 
+def test_its_alerts_go_by_a_clock_that_was_set_meanwhile(scene):
+    scene.sentinel._offset = SimpleNamespace(moved=lambda: [7 * SECOND])
+    scene.stuck()
+    scene.sentinel.turn(NOW)
+    (alert,) = scene.shared.got
+    assert alert.unix_ns == NOW + 7 * SECOND
+
+
 def test_after_a_pause_nothing_is_judged_but_what_is_still_so_at_the_next_turn(scene):
     scene.sentinel.turn(NOW)
     scene.sentinel.turn(NOW + TURN_NS)

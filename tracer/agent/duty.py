@@ -18,6 +18,7 @@ from tracer.agent.wire import Wire
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import Rule
 from tracer.kernel import forking, privilege
+from tracer.kernel.clock import offset_ns
 from tracer.kernel.memlock import lock_memory
 from tracer.kernel.realtime import real_time
 from tracer.kernel.session import Session
@@ -93,7 +94,8 @@ def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) 
     kept = [ring.descriptor, wire.fileno(), *(sink.fileno() for sink in duty.sinks)]
     # Above all the programs', which have to end with the agent; and whatever else it has open.
     forking.close_all_but(kept)
-    identity = replace(duty.identity, source=f"sentinel {number}")
+    # One that is forked later than the first may find the clock set meanwhile.
+    identity = replace(duty.identity, source=f"sentinel {number}", clock_offset_ns=offset_ns()[0])
     sight = Sight(session, ring, duty.rules, duty.symbol)
     warm(
         replace(identity, boot_id="rehearsal"),

@@ -17,6 +17,7 @@ from tracer.agent.outbox import Outbox
 from tracer.agent.sight import Sight
 from tracer.agent.wire import Wire
 from tracer.alerts.engine import Engine
+from tracer.kernel.clock import Offset
 
 if TYPE_CHECKING:
     from tracer.agent.streaming import Streaming
@@ -70,6 +71,7 @@ class Sentinel:
             self._epoll.register(descriptor, select.EPOLLIN)
         self._epoll.register(wire.fileno(), select.EPOLLIN)
         self._broken: set[str] = set()
+        self._offset = Offset()
         self._turned_ns = self._turn_at_ns = self._tidy_at_ns = 0
 
     def run(self) -> bool:
@@ -108,6 +110,8 @@ class Sentinel:
         view = self._sight.look(now_ns, self._board.settings())
         if self._engine.idle and not any(len(window.rows) for window in view.windows.values()):
             return True
+        for moved_ns in self._offset.moved():
+            self._engine.tell_time(moved_ns)
         told = self._engine.judge(view)
         self._board.hold(self._number, told, self._engine.firing, now_ns + _LATE_NS)
         for alert in told:

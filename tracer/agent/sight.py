@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.agent.lookout import HISTORY_NS
 from tracer.alerts.rule import Rule, View
+from tracer.kernel.names import cut_names
 from tracer.kernel.readers import overdue
 from tracer.kernel.ring import Ring
 from tracer.kernel.session import Session
@@ -92,7 +93,7 @@ class Sight:
         windows = {key: self._window(key, now_ns) for key in self._told}
         if self._overdue:
             rows, losses = self._overdue.read(now_ns)["open"]
-            windows[OPEN] = Window(*OPEN, now_ns, now_ns, rows, losses)
+            windows[OPEN] = Window(*OPEN, now_ns, now_ns, cut_names(rows), losses)
         history = {
             key: [window for window in earlier if window.end_ns > now_ns - HISTORY_NS]
             for key, earlier in self._history.items()
@@ -112,4 +113,4 @@ class Sight:
 
 
 def _decoded(table: Events, raw: np.ndarray) -> np.ndarray:
-    return table.decode(raw, _NoNames()) if table.decode else raw
+    return cut_names(table.decode(raw, _NoNames()) if table.decode else raw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Protocol
 
@@ -12,6 +13,7 @@ import numpy as np
 from tracer.collect.snapshots import Snapshots
 from tracer.collect.tables import table_rows
 from tracer.kernel import cpus
+from tracer.kernel.names import cut_names
 from tracer.kernel.session import Session
 from tracer.probe import Clock, Events, Loss, Probe, Table
 from tracer.window import Window
@@ -120,7 +122,7 @@ class Collector:
                 continue  # a reader's or a source's, above
             # A probe's losses are told once, with its first table.
             windows.append(self._window(probe, table, events, end_ns, losses if table is probe.tables[0] else {}))
-        return windows
+        return [replace(window, rows=cut_names(window.rows)) for window in windows]
 
     def _window(
         self,
