@@ -41,6 +41,10 @@ bench-detect: setup
 bench-cohorts: setup
 	@cd tests && PYTHONPATH=.. ../$(PYTHON) -m sim.cohorts $(COHORTS)
 
+# How often `foreshock diff` tells of what did not change, and finds what did: DIFF="--pairs 200 --windows 40 120".
+bench-diff: setup
+	@cd tests && PYTHONPATH=.. ../$(PYTHON) -m sim.diffs $(DIFF)
+
 lab: setup
 	@$(PYTHON) -m tests.vm $(LAB)
 
