@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sim.recordings import DEMO, slower, twin, write_twins
 
 from tracer.analysis.jobs import Jobs, ranges
 from tracer.analysis.source import Source
 from tracer.commands import main
 from tracer.kernel.jobs import Labels, chosen, labels
 from tracer.kernel.readers.jobs import _ROW
+from tracer.recording import RecordingWriter, read_recording
 from tracer.window import Window
 
 ID = b"4f0c2b7a9e61d8834f0c2b7a9e61d8834f0c2b7a9e61d8834f0c2b7a9e61d883"
@@ -205,3 +208,43 @@ def test_labels_are_bounded_and_each_is_given_once(names: list[str], said: str, 
     given = [part for name in names for part in ("--label", f"n{name}=1")]
     done = CliRunner().invoke(main, ["record", "-o", str(tmp_path / "x.fsk"), *given])
     assert done.exit_code == 2 and said in done.stderr
+
+
+def with_rank(source: Path, target: Path, pid: int) -> Path:
+    """Write a recording again, on whose node that process was rank 37."""
+    recording = read_recording(source)
+    with RecordingWriter(target, recording.header, overwrite=True) as writer:
+        for windows in recording.intervals:
+            first = windows[0]
+            rows = np.array([row(pid, 37, began_ns=1)], _ROW)
+            writer.write([*windows, Window("jobs", "members", first.start_ns, first.end_ns, rows, {})])
+    return target
+
+
+@pytest.fixture(scope="module")
+def waiting() -> int:
+    """The process that waits most in the sample."""
+    worst = [
+        w.rows for windows in read_recording(DEMO).intervals for w in windows if w.table == "worst" and len(w.rows)
+    ]
+    rows = [one for rows in worst if "wait_ns" in (rows.dtype.names or ()) for one in rows]
+    return int(max(rows, key=lambda one: int(one["wait_ns"]))["tgid"])
+
+
+def test_a_summary_says_which_rank_waited(tmp_path: Path, waiting: int):
+    path = str(with_rank(DEMO, tmp_path / "rank.fsk", waiting))
+    said = CliRunner(env={"COLUMNS": "120"}).invoke(main, ["summary", path]).stdout
+    assert "WHOSE NODE IT WAS" in said and "37 of 64" in said
+    assert f"victim[{waiting}] (rank 37 of job 48213)" in said
+    tree = json.loads(CliRunner().invoke(main, ["summary", "--json", path]).stdout)
+    assert [(one["pid"], one["rank"], one["job"], one["pod"]) for one in tree["jobs"]] == [(waiting, 37, "48213", None)]
+
+
+def test_compare_names_the_rank_on_the_straggler(tmp_path: Path, waiting: int):
+    healthy = write_twins(tmp_path, 8, seconds=24)
+    late = slower(("runqueue", "wait"), 40, since=10)
+    ill = twin(tmp_path / "ill.fsk", read_recording(DEMO), "cu39", seed=39, seconds=24, change=late)
+    done = CliRunner().invoke(main, ["compare", *healthy, str(with_rank(ill, tmp_path / "cu39.fsk", waiting))])
+    said = " ".join(done.stdout.split())
+    assert said.startswith("node cu39 is the straggler: run-queue wait")
+    assert "; rank 37 of job 48213 waited" in said.partition("9 nodes,")[0]
