@@ -26,6 +26,8 @@ MAX_REFUSED = 64
 # Tables of later versions: 64 with 1024 series each hold 150 MB at most.
 MAX_UNKNOWN = 64
 MAX_UNKNOWN_KEYS = 1024
+# All of an interval, shared out.
+_SHARED_OUT = frozenset({("cpustate", "time"), ("ledger", "time"), ("ledger", "taken")})
 _SAMPLED = np.dtype([("cpu", "u4"), ("pid", "u4"), ("comm", COMM)])
 
 
@@ -184,4 +186,4 @@ def _is_timing(window: Window) -> bool:
     # A stall is told with its evidence: it is no guess from how long an interval took.
     if name[0] == "cpustall":
         return False
-    return name in EVENTS or name in SAMPLES or has(window.rows, "slots") or name == ("cpustate", "time")
+    return name in EVENTS or name in SAMPLES or has(window.rows, "slots") or name in _SHARED_OUT

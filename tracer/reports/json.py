@@ -14,6 +14,7 @@ from tracer.analysis.cost import own_cost
 from tracer.analysis.cpus import cpu_times
 from tracer.analysis.finding import Finding
 from tracer.analysis.jobs import Member
+from tracer.analysis.ledger import Account, accounts
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
@@ -63,6 +64,7 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             }
             for one in cpu_times(summary).values()
         ],
+        "ledger": [_account(one) for one in accounts(summary)],
         "devices": _counters(summary, "link"),
         "rdma_ports": _counters(summary, "rdma"),
         "events": {
@@ -140,6 +142,20 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "threshold": finding.threshold,
         "unit": finding.unit,
         "values": dict(finding.values),
+    }
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "pid": account.pid or None,
+        "comm": account.comm,
+        "cgroup": account.cgroup,
+        "threads": account.threads,
+        "lost": account.lost,
+        "cause": account.cause,
+        "waits": account.times["waits"],
+        **{f"{name.removesuffix('_ns')}_s": ns / 1e9 for name, ns in account.times.items() if name != "waits"},
+        "taken": [{"what": one.what, "cause": one.cause, "seconds": one.ns / 1e9} for one in account.taken],
     }
 
 

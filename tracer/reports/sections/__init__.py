@@ -10,6 +10,7 @@ from tracer.reports.sections._section import Section
 from tracer.reports.sections.cpus import cpu_time, others, stalls
 from tracer.reports.sections.interrupts import interrupts, softirq_delays, softirq_runs
 from tracer.reports.sections.jobs import jobs
+from tracer.reports.sections.ledger import ledger
 from tracer.reports.sections.network import devices, polling
 from tracer.reports.sections.runqueue import cgroups, run_queue, worst_waits
 from tracer.reports.sections.stacks import off_cpu, on_cpu
@@ -22,6 +23,7 @@ SECTIONS: tuple[Callable[[Summary, Source], Section | None], ...] = (
     run_queue,
     worst_waits,
     cgroups,
+    ledger,
     cpu_time,
     on_cpu,
     off_cpu,
