@@ -17,6 +17,7 @@ from tracer.commands import main
 from tracer.commands._gathering import gather
 from tracer.recording import RecordingWriter
 from tracer.reports.sections._section import change
+from tracer.reports.sections.functions import changed_functions
 from tracer.units import display_width
 from tracer.window import Window
 
@@ -99,6 +100,21 @@ def test_a_recording_has_not_changed_against_itself(folder):
     changes = text[text.index("WHAT CHANGED") : text.index("RUN QUEUE  time")]
     assert not re.search(r"[+−×]\d|\b(?:new|gone)\b", changes.replace("operator new", ""))
     assert "as in the baseline" in changes and "set up alike" in changes
+
+
+def test_what_may_be_chance_is_in_brackets_and_last():
+    main_, few, many = (Frame(False, "hog", name) for name in ("main", "few", "many"))
+    before = {main_: (0.0, 9e9), few: (5 * 20e6, 9e9), many: (1000 * 20e6, 9e9)}
+    now = {main_: (0.0, 9e9), few: (9 * 20e6, 9e9), many: (1200 * 20e6, 9e9)}
+    for sample_ns, expected in (
+        (20e6, [("many", "+20 %"), ("few", "(+80 %)")]),
+        (0, [("many", "+20 %"), ("few", "+80 %")]),
+    ):
+        section = changed_functions("On CPU", before, now, (10.0, 10.0), sample_ns)
+        assert [(row[0], row[-1]) for row in section.rows] == expected
+    # Nothing in a tenth of the time is nothing.
+    section = changed_functions("On CPU", {}, {few: (5 * 20e6, 0.0)}, (1.0, 10.0), 20e6)
+    assert section.rows[0][-1] == "(new)" and "chance" in section.notes[0]
 
 
 def test_the_page_holds_both_and_stays_within_its_size(folder):

@@ -144,6 +144,22 @@ def test_nothing_has_changed_against_the_same_range(opened, report):
     assert "spent as in the baseline" in text(page, "cpu-changes") and not text(page, "setup-changes")
 
 
+def test_time_that_was_not_measured_counts_for_no_rate(opened, tmp_path):
+    payload, node = Payload(DEEP_HEADER), Node(cpus=2)
+    for part in (5, 0, 5):
+        for _ in range(part):
+            payload.add_interval(node.interval())
+        if not part:
+            payload.add_interval(node.interval(length=20 * SECOND, quiet=True))
+    assert payload.summary.intervals.paused == 1
+    path = tmp_path / "pause.html"
+    path.write_text(html_page(payload.text(8 << 20), "pause"))
+    page = opened(path, "#range=5-30&baseline=0:0-5")
+    assert "25 s (5 s of it measured)" in text(page, "range")
+    (waits,) = (row for row in rows(page, "changes") if row[0] == "runqueue.wait")
+    assert waits[7:] == ["3 k/s", "3 k/s", "="]
+
+
 def test_the_keyboard_alone_compares(opened, report):
     page = opened(report, f"#range={BAD}-{BAD + 1}")
     page.focus("#against")
@@ -180,8 +196,8 @@ def test_another_recording_is_beside_on_the_same_scales(opened, pair):
     assert EVIL_TITLE in text(page, "base") and EVIL_TITLE in text(page, "beside")
     assert EVIL_TITLE in text(page, "difference-what")
     assert cells(page, "setup-changes", "cpu / governor")[1:] == ["powersave", EVIL_TITLE]
-    # Twice as long: as much per second, but for the one ill second.
-    assert cells(page, "top", "operator new")[2:5] == ["190 ms/s", "200 ms/s", "▼ −5 %"]
+    # Twice as long: as much per second, but for the one ill second; 190 samples beside 100 don't tell that.
+    assert cells(page, "top", "operator new")[2:5] == ["190 ms/s", "200 ms/s", "(▼ −5 %)"]
     page.fill("#search", "spin")
     heads = page.locator("#entries th").all_inner_texts()
     assert heads[-2:] == ["baseline p99", "baseline max"]

@@ -62,7 +62,7 @@ def _changes(now: Side, before: Side) -> Iterator[Section | None]:
     found = old.functions()
     for title, spent in young.functions().items():
         if title in found:
-            yield changed_functions(title, found[title], spent, *lengths)
+            yield changed_functions(title, found[title], spent, lengths, young.sample_ns(title))
     yield changed_setup(settings(young, old))
 
 

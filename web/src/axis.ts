@@ -3,6 +3,9 @@
 import type { Report } from "./data";
 import { clock, duration } from "./format";
 
+/** Where less than this share of a range was measured, it says so. */
+const MISSED = 0.9;
+
 export class Axis {
   constructor(readonly report: Report) {}
 
@@ -23,6 +26,11 @@ export class Axis {
 
   binOf(ns: number): number {
     return (ns - this.report.time.start_ns) / this.report.time.bin_ns;
+  }
+
+  /** Seconds that were measured in the bins from `first` up to `last`. */
+  measured(first: number, last: number): number {
+    return this.report.time.measured_ns.subarray(first, last).reduce((sum, ns) => sum + ns, 0) / 1e9;
   }
 
   /** The range of whole bins inside of the recording, at least one long; null is all of them. */
@@ -49,8 +57,9 @@ export class Part {
     return (this.bins[1] - this.bins[0]) * this.axis.report.time.bin_ns;
   }
 
+  /** For how long it was measured: what rates are of. */
   get seconds(): number {
-    return this.ns / 1e9;
+    return this.axis.measured(...this.bins);
   }
 
   /** Its two ends, as people say them. */
@@ -60,6 +69,8 @@ export class Part {
   }
 
   toString(): string {
-    return `${this.ends.join(" to ")}${this.axis.known ? " UTC" : ""}, ${duration(this.ns)}`;
+    const measured = this.seconds * 1e9;
+    const part = measured < MISSED * this.ns ? ` (${duration(measured)} of it measured)` : "";
+    return `${this.ends.join(" to ")}${this.axis.known ? " UTC" : ""}, ${duration(this.ns)}${part}`;
   }
 }

@@ -22,6 +22,7 @@ export class Both {
   more: Float64Array;
   private readonly places: [Uint32Array, Uint32Array];
   private owns: [Float64Array, Float64Array];
+  private seconds: [number, number] = [1, 1];
 
   constructor(
     private readonly before: Flame,
@@ -37,7 +38,8 @@ export class Both {
   /** Take the weights of two ranges; of `onlyChanges`, what both have takes no room. */
   weigh(base: Part, part: Part, onlyChanges: boolean): void {
     const { flame, size } = this.tree;
-    this.owns = [this.spread(this.before, this.places[0], base), this.spread(this.shown, this.places[1], part)];
+    this.seconds = [measured(this.before, base), measured(this.shown, part)];
+    this.owns = [this.spread(0, base), this.spread(1, part)];
     const [before, now] = this.owns;
     const [same, more, width] = [new Float64Array(size), new Float64Array(size), new Float64Array(size)];
     for (let node = 0; node < size; node++) {
@@ -71,14 +73,26 @@ export class Both {
       .map((at) => ({ at, own: [own[0][at], own[1][at]], total: [total[0][at], total[1][at]] }));
   }
 
-  private spread(flame: Flame, place: Uint32Array, part: Part): Float64Array {
+  /** Whether two weights of so few samples differ by chance alone: less than twice their standard error (Poisson's). */
+  byChance(before: number, now: number): boolean {
+    const [earlier, later] = this.seconds;
+    const usual = (before * earlier + now * later) / (earlier + later);
+    return (now - before) ** 2 <= 4 * usual * this.shown.sample_ns * (1 / earlier + 1 / later);
+  }
+
+  private spread(side: 0 | 1, part: Part): Float64Array {
     const found = new Float64Array(this.tree.size);
-    const { bins, bin_ns } = part.axis.report.time;
-    const [low, high] = steps(flame, ...part.bins).map((step) => Math.min(bins, step * 2 ** flame.longer));
-    const seconds = ((high - low) * bin_ns) / 1e9;
-    for (const [node, weight] of weights(flame, ...part.bins).entries()) if (weight) found[place[node]] += weight / seconds;
+    const [place, seconds] = [this.places[side], this.seconds[side]];
+    const own = weights(side ? this.shown : this.before, ...part.bins);
+    for (const [node, weight] of own.entries()) if (weight) found[place[node]] += weight / seconds;
     return found;
   }
+}
+
+/** Seconds of the flame graph's own bins in which a part lies. */
+function measured(flame: Flame, { axis, bins }: Part): number {
+  const [low, high] = steps(flame, ...bins);
+  return axis.measured(low * 2 ** flame.longer, high * 2 ** flame.longer);
 }
 
 /** One tree's nodes with those of another one that it lacks, and where the other one's nodes are in it. */

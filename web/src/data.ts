@@ -35,6 +35,8 @@ export interface Flame {
   title: string;
   /** Bins are 2 ** longer of the timeline's. */
   longer: number;
+  /** What one sample stands for; 0 where time was measured. */
+  sample_ns: number;
   names: [string, string, number][];
   modules: string[];
   parents: Uint32Array;
@@ -76,7 +78,8 @@ export interface Report {
   normal: [string, string, string][];
   missing: string[];
   quality: { what: string; state: "good" | "bad" | "unknown"; text: string }[];
-  time: { start_unix_ms: number | null; start_ns: number; bin_ns: number; bins: number };
+  /** `measured_ns` is how much of each bin was measured: not what is between intervals, nor pauses of the node. */
+  time: { start_unix_ms: number | null; start_ns: number; bin_ns: number; bins: number; measured_ns: Float64Array };
   /** Upper edges in ns by slot; the last one is beyond all. */
   edges: Float64Array;
   series: Series[];

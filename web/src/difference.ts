@@ -4,7 +4,7 @@ import { countsOf } from "./distribution";
 import { cpuShares } from "./cputime";
 import type { Series } from "./data";
 import { find, h, name, table } from "./dom";
-import { duration, percent, rate } from "./format";
+import { atMost, duration, percent, rate } from "./format";
 import { difference as told } from "./functions";
 import { quantiles, total } from "./histogram";
 import { label, type View } from "./view";
@@ -41,7 +41,7 @@ function series(view: View): HTMLElement {
     return { one, sides, moved: Math.max(...[0, 1].map((place) => moved(sides[0][place], sides[1][place]))) };
   });
   rows.sort((one, other) => other.moved - one.moved);
-  const formats = [duration, (ns: number) => `≤ ${duration(ns)}`, rate];
+  const formats = [duration, atMost, rate];
   const cells = rows.map(({ one, sides: [before, now] }) => [
     chooser(view, one),
     ...formats.flatMap((format, place) => [format(now[place]), format(before[place]), told(before[place], now[place])]),

@@ -5,7 +5,7 @@ import type { Part } from "./axis";
 import { color, onTheme } from "./colors";
 import type { Entry, Series } from "./data";
 import { find, h, name, table } from "./dom";
-import { change, count, duration, rate } from "./format";
+import { atMost, change, count, duration, rate } from "./format";
 import { edge, quantiles, SLOTS, summed, total } from "./histogram";
 import { axis, line, told } from "./plots";
 import { label, like, type View } from "./view";
@@ -94,11 +94,10 @@ function numbers(view: View, series: Series, now: Float64Array, before: Float64A
   const values = (one: Float64Array, seconds: number) => [total(one) / seconds, ...quantiles(one, edges)];
   const row = (what: string, one: Float64Array, seconds: number) => {
     const [rated, p50, p90, p99, p999, most] = values(one, seconds);
-    return [what, count(total(one)), rate(rated), ...[p50, p90, p99, p999].map(duration), `≤ ${duration(most)}`];
+    return [what, count(total(one)), rate(rated), ...[p50, p90, p99, p999].map(duration), atMost(most)];
   };
-  const seconds = (time.bins * time.bin_ns) / 1e9;
   const rows = view.state.range ? [row("selected", now, part.seconds)] : [];
-  const whole = row("whole recording", summed(series, 0, time.bins), seconds);
+  const whole = row("whole recording", summed(series, 0, time.bins), view.measured(0, time.bins));
   if (base && before) {
     const [old, young] = [values(before, base.seconds), values(now, part.seconds)];
     if (!rows.length) rows.push(whole);
@@ -119,7 +118,7 @@ function entries(view: View, series: Series): HTMLElement {
   const named = (one: Entry) => JSON.stringify(one.keys);
   const before = new Map(of(other?.entries ?? []).map((one) => [named(one), one]));
   const ns = (seconds: number | null | undefined) => duration(seconds === null || seconds === undefined ? NaN : seconds * 1e9);
-  const most = (one: Entry | undefined) => (one ? `≤ ${ns(one.max_s)}` : "–");
+  const most = (one: Entry | undefined) => atMost(one ? (one.max_s ?? NaN) * 1e9 : NaN);
   const rows = found.map((one) => {
     const old = before.get(named(one));
     return [

@@ -46,8 +46,9 @@ export function flame(view: View): void {
   function tell(node: number): void {
     const all = tree.total[0];
     const module = tree.module(node);
+    const chance = both?.byChance(...both.of(node)) ? ", which may be chance" : "";
     const told = both
-      ? `${compared(...both.of(node))}, where ${perSecond(both.more[node])} was added and ${perSecond(both.less(node))} went`
+      ? `${compared(...both.of(node))}${chance}, where ${perSecond(both.more[node])} was added and ${perSecond(both.less(node))} went`
       : `${duration(tree.total[node])}, ${percent(tree.total[node] / all)}; itself ${duration(tree.own[node])}`;
     find("flame-detail").replaceChildren(
       name(tree.name(node)),

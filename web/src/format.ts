@@ -25,6 +25,8 @@ export function duration(ns: number): string {
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
 }
 
+export const atMost = (ns: number) => (Number.isFinite(ns) ? `≤ ${duration(ns)}` : duration(ns));
+
 export function percent(share: number): string {
   if (Number.isNaN(share)) return "–";
   const value = share * 100;
@@ -34,6 +36,7 @@ export function percent(share: number): string {
 }
 
 export function rate(perSecond: number): string {
+  if (Number.isNaN(perSecond)) return "–";
   for (const [limit, scale, unit] of [
     [1e3, 1, "/s"],
     [1e6, 1e3, " k/s"],

@@ -21,17 +21,20 @@ export function functions(view: View, tree: Tree): HTMLElement {
   return table("Functions by their own time", ["function", "module", "itself", "share", "with callees", "share"], told, [2, 3, 4, 5]);
 }
 
-/** Of a difference: what changed most first, whether it grew or went. */
+/** Of a difference: what changed most first, whether it grew or went; what may be chance last, in brackets. */
 export function changedFunctions(view: View, both: Both): HTMLElement {
-  const size = ([before, now]: [number, number]) => Math.abs(now - before);
+  const size = ([before, now]: [number, number]) => Math.abs(now - before) - (both.byChance(before, now) ? 1e18 : 0);
   const found = wanted(view, both.tree, both.functions());
   const ranked = found.sort((one, other) => size(other.own) - size(one.own) || size(other.total) - size(one.total));
   const told = ranked.slice(0, TOP).map(({ at, own, total }) => [
     ...called(view, both.tree, at),
-    ...[own, total].flatMap(([before, now]) => [perSecond(now), perSecond(before), difference(before, now)]),
+    ...[own, total].flatMap(([before, now]) => {
+      const changed = difference(before, now);
+      return [perSecond(now), perSecond(before), changed !== "=" && both.byChance(before, now) ? `(${changed})` : changed];
+    }),
   ]);
   const heads = ["function", "module", "itself", "baseline", "change", "with callees", "baseline", "change"];
-  return table("Functions whose own time changed most, per second", heads, told, [2, 3, 4, 5, 6, 7]);
+  return table("Functions whose own time changed most, per second; in brackets what may be chance: too few samples", heads, told, [2, 3, 4, 5, 6, 7]);
 }
 
 export const perSecond = (ns: number) => `${duration(ns)}/s`;

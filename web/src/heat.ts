@@ -47,8 +47,8 @@ export function heat(view: View): void {
     pictures.forEach((picture, of) => picture(shown[of], scale));
     lines = byBin(series, report.edges);
     const finite = (values: Float64Array) => Array.from(values, (value) => (Number.isFinite(value) && value > 0 ? value : null));
-    const seconds = report.time.bin_ns / 1e9;
-    curves.setData([xs, finite(lines[2]), finite(lines[1]), finite(lines[0]), Array.from(lines[3], (value) => value / seconds)]);
+    const rates = Array.from(lines[3], (value, bin) => (report.time.measured_ns[bin] ? (value * 1e9) / report.time.measured_ns[bin] : null));
+    curves.setData([xs, finite(lines[2]), finite(lines[1]), finite(lines[0]), rates]);
     find("series-help").textContent = series.help;
   }
 

@@ -16,6 +16,7 @@ from tracer.histogram import edges_ns
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.facts import facts, findings, fingerprint, marks, quality, stack_quality
 from tracer.reports.html.flames import Flames, Limits
+from tracer.reports.html.grid import Grid
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
 from tracer.reports.html.timeline import Timeline
@@ -48,13 +49,13 @@ class Payload:
         self.summary = Summary(self.source.interval_ns, self.source)
         self.header = header
         self._timeline = Timeline(self.source.interval_ns)
-        self._heat, self._lanes = Heat(), Lanes()
+        self._heat, self._lanes, self._measured_ns = Heat(), Lanes(), Grid((), "f8")
         probes: dict[str, tuple[float, Dictionary, Callable[[Frame], bool]]] = {
             "oncpu": (1e9 / self.source.sample_hz, self.summary.dictionary("oncpu"), _none),
             "offcpu": (1.0, self.summary.dictionary("offcpu"), is_scheduler),
         }
         self._flames = {name: Flames(*probes[probe], state) for name, probe, _, state in _FLAMES}
-        self._timeline.layers += [self._heat, self._lanes, *self._flames.values()]
+        self._timeline.layers += [self._heat, self._lanes, self._measured_ns, *self._flames.values()]
 
     def add_interval(self, windows: Sequence[Window]) -> None:
         """Add the windows of one interval."""
@@ -64,7 +65,9 @@ class Payload:
         self.summary.add_interval(windows)
         if self.summary.intervals.paused > before:
             return  # it says nothing about latency
-        bin = self._timeline.bin(min(one.start_ns for one in windows), max(one.end_ns for one in windows))
+        start_ns, end_ns = min(one.start_ns for one in windows), max(one.end_ns for one in windows)
+        bin = self._timeline.bin(start_ns, end_ns)
+        self._measured_ns.add(bin, end_ns - start_ns)
         for window in windows:
             self._add(bin, window)
 
@@ -104,6 +107,11 @@ class Payload:
             if self._timeline.bins > _LEAST:
                 self._timeline.halve()
 
+    def sample_ns(self, title: str) -> float:
+        """Return what a sample of the stacks with this title stands for; 0 where time was measured."""
+        sampled = {label for _, probe, label, _ in _FLAMES if probe == "oncpu"}
+        return 1e9 / self.source.sample_hz if title in sampled else 0.0
+
     def functions(self) -> dict[str, dict[Frame, tuple[float, float]]]:
         """Return each function's ns, its own and with callees, by what they are of (``On CPU``)."""
         found = {label: self._flames[name].functions() for name, _, label, _ in _FLAMES}
@@ -113,7 +121,7 @@ class Payload:
         blob, timeline, source = Blob(), self._timeline, self.source
         verdict = judge(self.summary)
         shown: list[dict[str, Any]] = [
-            {"name": name, "probe": probe, "title": label, **packed}
+            {"name": name, "probe": probe, "title": label, "sample_ns": self.sample_ns(label), **packed}
             for name, probe, label, _ in _FLAMES
             if (packed := self._flames[name].packed(blob, limits))
         ]
@@ -138,6 +146,7 @@ class Payload:
                     "start_ns": timeline.start_ns,
                     "bin_ns": timeline.bin_ns,
                     "bins": timeline.bins,
+                    "measured_ns": blob.add(self._measured_ns.values[: timeline.bins]),
                 },
                 "edges": blob.add(edges_ns().astype("<f8")),
                 "series": [*self._heat.packed(blob, timeline.bins)],

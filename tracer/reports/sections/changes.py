@@ -22,7 +22,8 @@ _PARTS = ("tasks", "softirq", "hardirq", "idle")
 
 def seconds(summary: Summary) -> float:
     """Return for how long a run measured."""
-    return max(1, summary.intervals.ns - summary.intervals.paused_ns) / 1e9
+    seen = summary.intervals
+    return max(1, seen.ns - seen.paused_ns - seen.gap_ns) / 1e9
 
 
 def changed_latencies(before: Summary, now: Summary) -> Section | None:

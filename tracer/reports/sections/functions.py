@@ -34,19 +34,37 @@ def functions(title: str, found: Functions) -> Section | None:
 
 
 def changed_functions(
-    title: str, before: Functions, now: Functions, before_seconds: float, seconds: float
+    title: str, before: Functions, now: Functions, seconds: tuple[float, float], sample_ns: float
 ) -> Section | None:
-    """Return the functions whose own time per second changed most, those that vanished too."""
-    rated = {
-        frame: (before.get(frame, _NOTHING)[0] / before_seconds, now.get(frame, _NOTHING)[0] / seconds)
-        for frame in {**before, **now}
-        if before.get(frame, _NOTHING)[0] or now.get(frame, _NOTHING)[0]
-    }
-    ranked = sorted(rated.items(), key=lambda one: (-abs(one[1][1] - one[1][0]), one[0]))
+    """Return the functions whose own time per second changed most, those that vanished too.
+
+    ``seconds`` were measured before and now; ``sample_ns`` is what a sample stands for, 0 where time was measured. What
+    may be chance comes last, in brackets.
+    """
+    ranked = []
+    for frame in {**before, **now}:
+        old, young = (
+            side.get(frame, _NOTHING)[0] / length for side, length in zip((before, now), seconds, strict=True)
+        )
+        if old or young:
+            ranked.append((_by_chance(old, young, seconds, sample_ns), -abs(young - old), frame, old, young))
+    ranked.sort()
     rows = [
-        [called(frame), frame.module, *(f"{duration(ns)}/s" for ns in (young, old)), change(old, young)]
-        for frame, (old, young) in ranked[:ROWS]
+        [
+            *(called(frame), frame.module),
+            *(f"{duration(ns)}/s" for ns in (young, old)),
+            f"({change(old, young)})" if chance and old != young else change(old, young),
+        ]
+        for chance, _, frame, old, young in ranked[:ROWS]
     ]
     columns = [_NAME, _MODULE, Column("itself"), Column("baseline"), Column("change")]
     rest = more(ranked[ROWS:], "other function")
-    return Section(f"FUNCTIONS  {title}, those whose own time changed most", columns, rows, rest) if rows else None
+    notes = ["In brackets what may be chance: too few samples."] if any(row[-1].startswith("(") for row in rows) else []
+    title = f"FUNCTIONS  {title}, those whose own time changed most"
+    return Section(title, columns, rows, rest, notes=notes) if rows else None
+
+
+def _by_chance(before: float, now: float, seconds: tuple[float, float], sample_ns: float) -> bool:
+    """Return whether two rates of so few samples differ by less than twice their standard error (Poisson's)."""
+    usual = (before * seconds[0] + now * seconds[1]) / sum(seconds)
+    return (now - before) ** 2 <= 4 * usual * sample_ns * sum(1 / length for length in seconds)
