@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.analysis.statistics import least
+from tracer.compare.quantiles import log_quantiles
 from tracer.compare.robust import medians
 from tracer.compare.scan import LEAST_WINDOWS
-from tracer.compare.shapes import centroids, log_centers
-from tracer.histogram import GROWTH
+from tracer.compare.shapes import centroids
 
 __all__ = ["TAIL", "middles", "ratios", "tails"]
 
@@ -34,18 +33,9 @@ def middles(slots: np.ndarray, first: int = 0) -> np.ndarray:
 def tails(slots: np.ndarray, first: int = 0) -> np.ndarray:
     """Return log2 of the tail's quantile in ns of histograms ``(nodes, windows, n)``, all windows together.
 
-    Between the edges of a slot where need be. NaN of a node with too few values.
+    NaN of a node with too few values.
     """
-    merged = slots.sum(axis=1, dtype=np.float64)
-    reached = np.cumsum(merged, axis=1)
-    counts = reached[:, -1] if merged.shape[1] else np.zeros(len(merged))
-    wanted = TAIL * counts
-    place = (reached < wanted[:, None]).sum(axis=1).clip(0, max(0, merged.shape[1] - 1))
-    every = np.arange(len(merged))
-    inside = merged[every, place] if merged.size else counts
-    part = 1 - (reached[every, place] - wanted if merged.size else wanted) / np.maximum(inside, 1)
-    upper = log_centers()[first + place] + (part - 0.5) * np.log2(GROWTH)
-    return np.where(counts >= least(TAIL), upper, np.nan)
+    return log_quantiles(slots.sum(axis=1), TAIL, first)
 
 
 def ratios(pairs: np.ndarray, negligible: float) -> np.ndarray:
