@@ -72,8 +72,10 @@ def compare(
     nodes, unread = read_nodes(files, lambda done: progress.say(f"reading {done + 1} of {len(files)} recordings"))
     progress.say("comparing")
     skipped = [(one.path, one.why) for one in unread]
-    answer = _stragglers(nodes, skipped) if by is None else _cohorts(nodes, skipped, by)
-    progress.end()
+    try:
+        answer = _stragglers(nodes, skipped) if by is None else _cohorts(nodes, skipped, by)
+    finally:
+        progress.end()
     _print(answer, as_json)
     if page is not None:
         label = answer.write(page, overwrite)
