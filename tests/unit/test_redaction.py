@@ -128,6 +128,18 @@ def test_text_and_exports_name_nobody(folder):
     assert numbers[0] == numbers[1]
 
 
+def test_a_name_is_hidden_where_its_row_says_that_it_is_a_tasks():
+    rows = np.array([(b"task", b"trainer"), (b"own", b"CPU"), (b"vector", b"TIMER"), (b"cgroup", b"/acme")],
+                    [("kind", "S8"), ("name", "S16")])  # fmt: skip
+    redactor, window = Redactor(KEY), Window("ledger", "taken", 0, SECOND, rows)
+    redactor.learn_windows([window])
+    name = redactor.name
+    assert [one.decode() for one in redactor.window(window).rows["name"].tolist()] == [
+        *(name("trainer"), name("CPU"), "TIMER", name("/acme"))
+    ]
+    assert redactor.text("trainer waits") == f"{name('trainer')} waits"
+
+
 def test_hashes_are_the_same_with_a_key_and_in_both_recordings(folder):
     report = ("report", "DIR/acme.fsk", "-o", "-", "--redact")
     keyed = [run(folder, *report, "--key", "DIR/key").stdout for _ in range(2)]

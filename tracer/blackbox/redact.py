@@ -44,6 +44,8 @@ _NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
 _OWN_COLUMNS = frozenset({"kind", "state", "counted", "context", "program", "function", "stack"})
 _OWN_PROBES = frozenset({"detectors"})
+#: Where a row says what kind its ``name`` is of, these are people's, also those that are like words of ours.
+_NAMED_KINDS = (b"cgroup", b"task", b"own")
 #: Of a process's functions: what Python's begin with, where in a file one without a name is, and what is none.
 _FUNCTION = re.compile(r"(py::)?(.+?)(\+0x[0-9a-f]+\]?)?", re.DOTALL)
 _NO_FUNCTION = frozenset(
@@ -111,7 +113,8 @@ class Redactor:
     def learn_windows(self, windows: Iterable[Window]) -> None:
         """Remember the tasks, cgroups and programs of an interval."""
         for window in windows:
-            self.learn(map(_text, _cgroups(window.rows)))
+            if (peoples := _peoples(window.rows)).any():
+                self.learn(map(_text, window.rows["name"][peoples].tolist()))
             if _are_functions(window.rows.dtype):
                 modules = window.rows["module"][window.rows["kind"] != b"k"]
                 self.learn(set(map(_text, modules.tolist())) - _NO_FUNCTION)
@@ -160,6 +163,8 @@ class Redactor:
             if not column.own:
                 # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
                 column.values[...] = _changed(column.values, self.name if column.name_like else self.text)
+        if (peoples := _peoples(rows)).any():
+            rows["name"][peoples] = _changed(window.rows["name"][peoples], self.name)
         return replace(window, rows=rows)
 
     def learn_alert(self, alert: Alert) -> None:
@@ -199,8 +204,9 @@ class _Column:
         self.own = name in _OWN_COLUMNS
 
 
-def _cgroups(rows: np.ndarray) -> list[bytes]:
-    return rows["name"][rows["kind"] == b"cgroup"].tolist() if _says_kinds(rows.dtype) else []
+def _peoples(rows: np.ndarray) -> np.ndarray:
+    """Return in which rows the column ``name`` is a task's or a cgroup's."""
+    return np.isin(rows["kind"], _NAMED_KINDS) if _says_kinds(rows.dtype) else np.zeros(len(rows), bool)
 
 
 def _columns(rows: np.ndarray) -> list[_Column]:

@@ -19,6 +19,9 @@ export function range(view: View): void {
     else if (+against.value) view.set({ base: { of: +against.value, range: null } });
     else before(view);
   });
+  // What is scrolled to is to stand below the bar, however many lines it takes.
+  const bar = find("range-bar");
+  new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.clientHeight}px`)).observe(bar);
   find("whole").addEventListener("click", () => view.set({ range: null }));
   find("to-difference").addEventListener("click", () => {
     find("difference").scrollIntoView({ behavior: "auto" });
