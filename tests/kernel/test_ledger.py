@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ from kernel.holding import Holder
 from kernel.memory_group import small_group  # noqa: F401  (a fixture)
 from kernel.traced import Traced
 from kernel.workload import SPIN, Task
-from pyroute2 import TaskStats
 
 from tracer.analysis.ledger import Account, accounts, sentence
 from tracer.analysis.source import Source
@@ -60,16 +59,17 @@ class Books:
     def agrees(self, pid: int, *, together: bool = False) -> None:
         """Run time and run delay are the kernel's to 1 %, but for switches that it did not show.
 
-        ``together`` for tasks that work long in system calls: a wake-up that will preempt one has the kernel keep the
-        time of that moment for the switch (rq_clock_skip_update), and what it runs until then is charged as delay.
+        A wake-up that will preempt a task has the kernel keep the time of that moment for the switch
+        (rq_clock_skip_update): the interrupts that go on until then are charged as delay, and to a task that works
+        long in a system call all that it does there. For such ones compare the two ``together``.
         """
         told = [self.sums(pid, RUN) - self.sums(pid, ("stall_asleep_ns",)), self.sums(pid, DELAY)]
         kernel = self.kernel[pid]
         if together:
             told, kernel = [sum(told)], [sum(kernel)]
-        unknown_ns = self.sums(pid, ("unknown_ns",))
+        slack_ns = self.sums(pid, ("unknown_ns", *(() if together else ("softirq_ns", "hardirq_ns")))) + 100_000
         for told_ns, kernel_ns in zip(told, kernel, strict=True):
-            assert abs(told_ns - kernel_ns) <= 0.01 * kernel_ns + unknown_ns + 100_000, (told, kernel)
+            assert abs(told_ns - kernel_ns) <= 0.01 * kernel_ns + slack_ns, (told, kernel, slack_ns)
 
     def adds_up(self, pid: int) -> None:
         """The parts of a process of one thread are its wall time, and those who took its waits are its waits."""
@@ -78,9 +78,12 @@ class Books:
         whole_ns = self.sums(pid, (*RUN, *DELAY, *ASLEEP, "unknown_ns"))
         assert whole_ns == pytest.approx(int(row["wall_ns"]), rel=0.01)
         taken = self.windows["ledger.taken"].rows
-        taken = taken[(taken["pid"] == pid) & np.isin(taken["kind"], [b"task", b"own", b"idle", b"earlier"])]
+        taken = taken[taken["pid"] == pid]
         by_others_ns = int(row["waiting_ns"] - row["wait_softirq_ns"] - row["wait_hardirq_ns"])
-        assert int(taken["ns"].sum()) == pytest.approx(by_others_ns, rel=0.001, abs=1000)
+        told_ns = int(taken["ns"][np.isin(taken["kind"], [b"task", b"own", b"idle", b"earlier"])].sum())
+        # Small ones are told together, of whatever kind, where very many processes run.
+        rest_ns = int(taken["ns"][taken["kind"] == b"rest"].sum())
+        assert 0.999 * by_others_ns - 1000 - rest_ns <= told_ns <= 1.001 * by_others_ns + 1000
 
 
 def taken_by(account: Account, cause: str) -> int:
@@ -204,7 +207,7 @@ def test_softirqs_are_told_by_vector_with_the_time_they_took(attach: Callable[..
 def test_interrupts_are_told_by_line_and_vector(attach: Callable[..., Traced]) -> None:
     """A busy task has the timer's interrupts over it: as many as its CPU has while it runs, and as long."""
     with Task(SPIN, 1.0, cpu=CPU) as task:
-        books = Books(attach("ledger", "hardirq"), task.pid)
+        books = Books(attach("ledger", "hardirq", FILTER_TGID=task.pid), task.pid)
         task.go()
         task.result()
         books.close()
@@ -217,33 +220,16 @@ def test_interrupts_are_told_by_line_and_vector(attach: Callable[..., Traced]) -
     assert 0 < int(timers["ns"].sum()) <= int(on_cpu["sum"].sum())
 
 
-#: Reads a file of more than its memory cgroup may hold, from the disk.
+#: Reads a file of more than its memory cgroup may hold, from the disk; tells how long that took.
 READ = """
+start = time.monotonic_ns()
 file = os.open(sys.argv[1], os.O_RDONLY)
 while os.read(file, 1 << 20):
     pass
+tell(time.monotonic_ns() - start)
 """
 
 
-@pytest.fixture
-def delay_accounting() -> Iterator[None]:
-    """Have the kernel account for the delays of tasks that begin from now on."""
-    switch = Path("/proc/sys/kernel/task_delayacct")
-    before = switch.read_text()
-    switch.write_text("1")
-    yield
-    switch.write_text(before)
-
-
-def block_delay_ns(pid: int) -> int:
-    """How long the kernel says that a task has waited for block devices."""
-    with TaskStats() as stats:
-        stats.bind()
-        told = stats.get_pid_stat(pid)[0].get_attr("TASKSTATS_TYPE_AGGR_PID")
-    return int(told.get_attr("TASKSTATS_TYPE_STATS")["blkio_delay_total"])
-
-
-@pytest.mark.usefixtures("delay_accounting")
 def test_memory_and_disk_are_told_apart(
     attach: Callable[..., Traced],
     small_group: Path,  # noqa: F811
@@ -258,17 +244,16 @@ def test_memory_and_disk_are_told_apart(
     with Task(READ, path, cpu=CPU) as reader:
         (small_group / "cgroup.procs").write_text(str(reader.pid))
         books = Books(attach("ledger"), reader.pid)
-        before_ns = block_delay_ns(reader.pid)
         reader.go()
-        reader.result()
+        took_ns = reader.result()
+        used = reader.result()
         books.close()
-        by_kernel_ns = block_delay_ns(reader.pid) - before_ns
         (small_group.parent / "cgroup.procs").write_text(str(reader.pid))
     books.agrees(reader.pid, together=True)
     books.adds_up(reader.pid)
     disk_ns, reclaim_ns = books.sums(reader.pid, ("disk_ns",)), books.sums(reader.pid, ("reclaim_ns",))
-    # The kernel's delay ends with the decision to wake the task, this one when it is queued.
-    assert disk_ns == pytest.approx(by_kernel_ns, rel=0.1, abs=1e6)
+    # When it neither ran nor waited for a CPU it slept, and for nothing but the disk.
+    assert disk_ns == pytest.approx(took_ns - used["run_ns"] - used["wait_ns"], rel=0.3, abs=5e6)
     assert disk_ns > 5e6
     # Four times what fits: 72 MB of pages had to go again.
     assert 1_000_000 < reclaim_ns < books.kernel[reader.pid][0]
