@@ -19,7 +19,7 @@ from tracer.compare.facts import differences, flattened
 from tracer.compare.metrics import Series
 from tracer.compare.robust import mad, medians
 from tracer.compare.scan import LEAST_WINDOWS, baseline_of, noise, scan, step_noise
-from tracer.compare.shapes import centroids, cumulative, log_centers, means_ns, tails
+from tracer.compare.shapes import LEVELS, beyond, blurred, centroids, log_centers, means_ns
 from tracer.compare.telling import Told, told_histogram
 from tracer.histogram import GROWTH, SLOTS, slot_of
 
@@ -49,6 +49,13 @@ def bulk(factor: float) -> Fault:
 
 def tail(share: float, factor: float) -> Fault:
     return lambda random, values: np.where(random.random(len(values)) < share, values * factor, values)
+
+
+def moved_by(slots: np.ndarray, by: int, share: float) -> np.ndarray:
+    """A share of the values ``by`` slots later."""
+    moved = np.zeros_like(slots)
+    moved[by:] = np.rint(slots[:-by] * share).astype(np.uint64)
+    return slots - np.rint(slots * share).astype(np.uint64) + moved
 
 
 def found(slots: np.ndarray) -> Findings:
@@ -89,14 +96,14 @@ def test_less_than_ten_percent_is_no_fault():
     assert not found(cluster(fault=bulk(1.05))).deviations
 
 
-def test_three_bad_windows_are_a_burst_and_four_are_not():
+def test_four_bad_windows_are_a_burst_and_five_are_not():
     slots = cluster()
-    slots[ILL, 20:23, 32:] = slots[ILL, 20:23, :-32]  # 16 times as long
+    slots[ILL, 20:24, 32:] = slots[ILL, 20:24, :-32]  # 16 times as long
     assert not found(slots).deviations
     slots = cluster()
-    slots[ILL, 20:24, 32:] = slots[ILL, 20:24, :-32]
+    slots[ILL, 20:25, 32:] = slots[ILL, 20:25, :-32]
     (one,) = found(slots).deviations
-    assert (one.node, one.begin, one.end) == (ILL, 20, 24)
+    assert (one.node, one.begin, one.end) == (ILL, 20, 25)
 
 
 def test_a_fault_that_comes_and_goes_is_found():
@@ -199,14 +206,14 @@ def test_the_scatter_of_normal_values_is_their_sigma():
     assert mad(np.random.default_rng(1).normal(0, 3, 20_000)) == pytest.approx(3, rel=0.03)
 
 
-def test_the_scan_finds_the_stretch_and_asks_for_four_windows():
+def test_the_scan_finds_the_stretch_and_asks_for_five_windows():
     deviations = np.zeros((2, 20))
     deviations[0, 12:17] = 1.0
-    deviations[1, 12:15] = 9.0
-    stretch = scan(deviations, np.full(20, 0.2), 6)
+    deviations[1, 12:16] = 9.0
+    stretch = scan(deviations, np.full(20, 0.2), 6, np.array([0.1, 0.1]))
     assert (stretch.begin[0], stretch.end[0]) == (12, 17)
     assert stretch.score[1] == -np.inf
-    assert stretch.score[0] == pytest.approx(25 / math.sqrt(5 + 25 * math.pi / 2 / 6))
+    assert stretch.score[0] == pytest.approx(25 / math.sqrt(5 + (5 * 0.1 / 0.2) ** 2))
 
 
 @pytest.mark.parametrize("windows, size", [(0, 0), (5, 0), (8, 0), (9, 3), (30, 10)])
@@ -237,14 +244,33 @@ def test_shapes_are_those_of_the_values():
     assert (np.diff(log_centers()) > 0).all()
 
 
-def test_the_tail_counts_the_slower_side_only():
-    slots = cluster(nodes=2)[:, :1]
-    slots[0, 0, 16:] = slots[0, 0, :-16]
-    functions = cumulative(slots)
-    reference = functions[1]
-    above = tails(functions, reference, np.array([2000.0]))
-    assert above[0, 0] > 1 and above[1, 0] == 0
-    assert tails(functions[1:], functions[0], np.array([2000.0]))[0, 0] == 0
+def test_a_heavier_tail_shows_beyond_the_levels_of_the_tail_only():
+    usual = cluster(nodes=1)[0, 0]
+    slots = np.stack([usual, moved_by(usual, 32, 0.02)])[:, None]
+    functions = blurred(slots)
+    more = [one[0][:, 0] for one in beyond(functions, functions[0], slots.sum(axis=-1), np.zeros(2), 0.0)]
+    assert [one[0] for one in more] == [0] * len(LEVELS)
+    assert all(abs(one[1]) < 1 for one, level in zip(more, LEVELS, strict=True) if level >= 0.5)
+    assert max(one[1] for one in more) > 5
+
+
+def test_a_node_that_is_always_slower_is_compared_beyond_as_much_later_levels():
+    usual = cluster(nodes=1)[0, 0]
+    slots = np.stack([usual, moved_by(usual, 8, 1.0)])[:, None]
+    functions = blurred(slots)
+    habits = np.array([0.0, 1.0])
+    for more, least in beyond(functions, functions[0], slots.sum(axis=-1), habits, 0.02):
+        assert more == pytest.approx(0, abs=1e-6)
+        assert (least > 0).all()
+
+
+def test_distributions_are_blurred_by_an_octave():
+    slots = np.zeros((1, SLOTS), np.uint64)
+    slots[0, 100] = 50
+    (function,) = blurred(slots)
+    assert function[0] == 0 and function[-1] == 1
+    assert sorted(set(function[(function > 0) & (function < 1)].tolist())) == [0.25, 0.5, 0.75]
+    assert np.isnan(blurred(slots // 10)).all()
 
 
 def told(metric: str, part: str = "", *, lost: float = 0.01, ratio: float = 2.0, form: str = "bulk") -> Told:

@@ -11,12 +11,10 @@ from tracer.compare import limits
 from tracer.compare.judged import Judged, reference
 from tracer.compare.robust import medians
 from tracer.compare.scan import LEAST_WINDOWS
-from tracer.compare.shapes import centroids, cumulative, means_ns, tails
+from tracer.compare.shapes import beyond, blurred, centroids, means_ns
 
 __all__ = ["Deviation", "Findings", "of_histograms", "of_numbers"]
 
-# What is slower as a whole has a heavier tail as well: a tail is told where it says much more.
-_CLEARER = 1.5
 # What is seen now and then only has no noise that could be told.
 _KNOWN = 0.5
 Form = Literal["bulk", "tail"]
@@ -62,27 +60,29 @@ def of_histograms(slots: np.ndarray, length_ns: float, first: int = 0) -> Findin
     if known.sum() < 2:
         return Findings((), 0, int(known.sum()))
     slots, middles, errors = slots[known], middles[known], errors[known]
-    apart = middles - reference(middles)
-    bulk = Judged(apart, limits.BULK_SCORE, limits.BULK_FLOOR, errors)
-    common = bulk.common(middles)
     places, nodes = np.flatnonzero(known), int(known.sum())
-    if common:
+    needed, floor = _asked(nodes)
+    bulk = Judged(middles - reference(middles), limits.BULK_SCORE, floor, errors)
+    if common := bulk.common(middles):
         return Findings((), common, nodes)
-    functions = cumulative(slots)
-    counts = np.nan_to_num(medians(np.where(slots.any(axis=-1), slots.sum(axis=-1), np.nan)))
-    above = tails(functions, reference(functions), counts, apart)
-    tail = Judged(above - reference(above), limits.TAIL_SCORE, limits.TAIL_FLOOR)
+    functions, counts = blurred(slots), slots.sum(axis=-1, dtype=np.float64)
+    levels = beyond(functions, reference(functions), counts, bulk.habit, floor)
+    judged = [bulk, *(Judged(more, limits.TAIL_SCORE, limits.TAIL_FLOOR, least) for more, least in levels)]
     found: dict[int, Deviation] = {}
-    for form, judged in (("bulk", bulk), ("tail", tail)):
-        for node, score, begin, end, lasting in judged.found():
-            ratio, lost = _cost(slots[:, begin:end], first, node, length_ns)
-            if form == "bulk":
-                ratio = max(ratio, 2.0 ** judged.size(node, begin, end, lasting))
-            needed = limits.EFFECT if nodes >= limits.FEW_NODES else limits.EFFECT_OF_FEW
-            clearer = node not in found or score > _CLEARER * found[node].score
-            if ratio < needed or lost < limits.LEAST_LOST or not clearer:
+    for one in judged:
+        for node, score, begin, end, lasting in one.found():
+            if node in found and score <= found[node].score:
                 continue
-            found[node] = Deviation(int(places[node]), form, score, ratio, begin, end, lasting, lost)  # type: ignore[arg-type]
+            mean, spent = _spent(slots[:, begin:end], first, node, length_ns)
+            middle = 2.0 ** bulk.size(node, begin, end, lasting)
+            form: Form = "bulk" if middle >= needed else "tail"
+            # Of what is scattered widely the mean tells little: a few values make it.
+            ratio = max(mean, middle)
+            lost = (ratio - 1) * spent
+            if ratio >= needed and lost >= limits.LEAST_LOST:
+                found[node] = Deviation(int(places[node]), form, score, ratio, begin, end, lasting, lost)
+    if nodes >= limits.FEW_NODES and len(found) > limits.COMMON_SHARE * nodes:
+        return Findings((), len(found), nodes)
     return Findings(tuple(found.values()), 0, nodes)
 
 
@@ -94,11 +94,11 @@ def of_numbers(pairs: np.ndarray, least: float) -> Findings:
     if known.sum() < 2:
         return Findings((), 0, int(known.sum()))
     logs = np.log2(values[known] + least)
-    judged = Judged(logs - reference(logs), limits.BULK_SCORE, limits.BULK_FLOOR)
     places, nodes = np.flatnonzero(known), int(known.sum())
+    needed, floor = _asked(nodes)
+    judged = Judged(logs - reference(logs), limits.BULK_SCORE, floor)
     if common := judged.common(logs):
         return Findings((), common, nodes)
-    needed = limits.EFFECT if nodes >= limits.FEW_NODES else limits.EFFECT_OF_FEW
     found = []
     for node, score, begin, end, lasting in judged.found():
         ratio = 2.0 ** judged.size(node, begin, end, lasting)
@@ -107,14 +107,24 @@ def of_numbers(pairs: np.ndarray, least: float) -> Findings:
     return Findings(tuple(found), 0, nodes)
 
 
-def _cost(slots: np.ndarray, first: int, node: int, length_ns: float) -> tuple[float, float]:
-    """Return the ratio of a node's mean to the others' in these windows, and the time per second that it costs."""
+def _asked(nodes: int) -> tuple[float, float]:
+    """Return the effect that is asked for among so many nodes, and the least sigma."""
+    if nodes < limits.FEW_NODES:
+        return limits.EFFECT_OF_FEW, limits.BULK_FLOOR_OF_FEW
+    return limits.EFFECT, limits.BULK_FLOOR
+
+
+def _spent(slots: np.ndarray, first: int, node: int, length_ns: float) -> tuple[float, float]:
+    """Return the ratio of a node's mean to the others' in these windows.
+
+    And the seconds per second that it would take if its values were as long as theirs.
+    """
     merged = slots.sum(axis=1)
     means = means_ns(merged, first)
     usual = float(medians(np.delete(means, node)))
     seconds = slots.shape[1] * length_ns / 1e9
-    lost = float(merged[node].sum()) / seconds * (means[node] - usual) / 1e9
-    return float(means[node] / usual) if usual else float("inf"), lost
+    ratio = float(means[node] / usual) if usual else float("inf")
+    return ratio, float(merged[node].sum()) / seconds * usual / 1e9
 
 
 def _enough(values: np.ndarray) -> np.ndarray:

@@ -10,11 +10,20 @@ from tracer.compare.scan import CLIP, Stretch, baseline_of, extended, noise, sca
 
 __all__ = ["Judged", "reference"]
 
+# A window of the baseline counts by at most so many sigmas, which costs so much of the variance.
+_HUBER, _HUBER_COST = 2.0, 1.1
+# Some of the baseline always counts; and all of it, where a node stands out among the others by so many sigmas.
+_LEAST_SHARE, _STANDS_OUT = 0.1, 3.0
+_NOTHING = 1e-30
+# What lasts is beyond so many sigmas in limits.LASTING of all windows: a few bursts would lift the mean as much.
+_BEYOND = 2.0
+
 
 class Judged:
-    """Deviations of nodes from each other, ``(nodes, windows)`` in octaves, and what is beyond the noise in them.
+    """Deviations of nodes from each other, ``(nodes, windows)``, and what is beyond the noise in them.
 
-    ``errors`` are their standard errors, as far as known, of the same shape.
+    ``errors`` are their standard errors, as far as known, of the same shape. ``habit`` ``(nodes,)`` is by how much each
+    node always deviates.
     """
 
     def __init__(self, deviations: np.ndarray, needed: float, floor: float, errors: np.ndarray | float = 0.0) -> None:
@@ -23,18 +32,43 @@ class Judged:
         self._floor = floor
         self._few = len(deviations) < limits.FEW_NODES
         self._baseline = baseline_of(deviations.shape[1])
-        own = medians(deviations[:, : self._baseline], 1) if self._baseline else np.zeros(len(deviations))
-        self._change = deviations - own[:, None]
-        # Two nodes deviate from each other by the same: a few tell nothing of their scatter.
-        sigma = step_noise(self._change, floor) if self._few else noise(self._change, floor)
         self._errors = errors
+        usual = medians(deviations[:, : self._baseline], 1) if self._baseline else np.zeros(len(deviations))
+        # Two nodes deviate from each other by the same: a few tell nothing of their scatter.
+        sigma = step_noise(deviations, floor) if self._few else noise(deviations - usual[:, None], floor)
         self._sigma = np.fmax(np.broadcast_to(sigma, deviations.shape), errors)
+        self.habit, self._unsure = self._habits(usual)
+        self._change = deviations - self.habit[:, None]
+
+    def _habits(self, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how much each node always deviates, and how unsure that is, both ``(nodes,)``.
+
+        The mean of the baseline's windows, weighted by how sure they are, of which none counts by more than a burst may
+        (Huber's estimate, one step from the median). As far as nodes differ by more than chance makes them (an
+        empirical Bayes estimate), and wholly where one stands out among the others.
+        """
+        if not self._baseline:
+            return usual, np.zeros(len(usual))
+        sigma = self._sigma[:, : self._baseline]
+        away = self._deviations[:, : self._baseline] - usual[:, None]
+        known = ~np.isnan(away)
+        weights = np.where(known, sigma, np.inf) ** -2.0
+        certainty = np.maximum(weights.sum(axis=1), _NOTHING)
+        bounded = np.where(known, np.clip(away, -_HUBER * sigma, _HUBER * sigma), 0)
+        habit = np.nan_to_num(usual) + (weights * bounded).sum(axis=1) / certainty
+        chance = _HUBER_COST / certainty
+        if self._few:
+            return habit, np.sqrt(chance)
+        spread = np.maximum(float(scatter(habit)) ** 2, chance)
+        share = np.maximum((spread - chance) / spread, _LEAST_SHARE)
+        share = np.where(np.abs(habit) > _STANDS_OUT * np.sqrt(spread), 1.0, share)
+        return habit * share, np.sqrt(share * chance)
 
     def found(self) -> list[tuple[int, float, int, int, bool]]:
         """Return (node, score, begin, end, lasting) of those that deviate, scores as multiples of what is needed."""
         found = {one[0]: one for one in self._lasting()}
         if self._baseline:
-            stretch = scan(self._change, self._sigma, self._baseline)
+            stretch = scan(self._change, self._sigma, self._baseline, self._unsure)
             needed = max(self._needed, self._usual(stretch.score))
             for node in np.flatnonzero(stretch.score > needed).tolist():
                 score = float(stretch.score[node] / needed)
@@ -47,7 +81,7 @@ class Judged:
         return extended(self._change[node], self._sigma[node], begin, end, self._baseline)
 
     def size(self, node: int, begin: int, end: int, lasting: bool) -> float:
-        """Return by how many octaves a node deviates in a stretch of windows."""
+        """Return by how much a node deviates in a stretch of windows."""
         return float(np.nanmean((self._deviations if lasting else self._change)[node, begin:end]))
 
     def common(self, values: np.ndarray) -> int:
@@ -58,7 +92,7 @@ class Judged:
         if self._few or not self._baseline:
             return 0
         sigma = np.fmax(step_noise(self._change, self._floor), self._errors)
-        slower, faster = scan(self._change, sigma, self._baseline), scan(-self._change, sigma, self._baseline)
+        slower, faster = (scan(one, sigma, self._baseline, self._unsure) for one in (self._change, -self._change))
         step = np.log2(limits.EFFECT)
         deviating = [
             place
@@ -81,18 +115,15 @@ class Judged:
         levels = np.where(known, bounded, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         middle = float(medians(levels))
         # Of a few nodes the scatter is unknown: the effect asked of them is greater.
-        sigma = (
-            np.log2(limits.EFFECT_OF_FEW) / limits.LEVEL_SCORE
-            if self._few
-            else max(float(scatter(levels - middle)), self._floor)
-        )
+        sigma = medians(self._sigma, 1) if self._few else max(float(scatter(levels - middle)), self._floor)
         needed = limits.LEVEL_SCORE * self._needed / limits.BULK_SCORE
         scores = (levels - (0 if self._few else middle)) / sigma / needed
-        beyond = (self._deviations > np.log2(limits.EFFECT)).sum(axis=1) >= limits.LASTING * known.sum(axis=1)
+        beyond = self._deviations > _BEYOND * self._sigma
         windows = self._deviations.shape[1]
-        return [
-            (node, float(scores[node]), 0, windows, True) for node in np.flatnonzero((scores > 1) & beyond).tolist()
-        ]
+        often = np.ones(len(levels), bool)
+        for part in (slice(0, self._baseline or windows), slice(0, windows)):
+            often &= beyond[:, part].sum(axis=1) >= np.maximum(limits.LASTING * known[:, part].sum(axis=1), 1)
+        return [(node, float(scores[node]), 0, windows, True) for node in np.flatnonzero((scores > 1) & often).tolist()]
 
     def _usual(self, scores: np.ndarray) -> float:
         """Return how much the nodes' scores reach without a fault: their windows may be noisier than taken for."""

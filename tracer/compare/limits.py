@@ -14,7 +14,7 @@ EFFECT: Final = 1.10
 EFFECT_OF_FEW: Final = 1.25
 #: Sigmas of a stretch of windows against the node's own baseline; sigmas among nodes where it lasts from the start.
 BULK_SCORE: Final = 6.0
-TAIL_SCORE: Final = 8.0
+TAIL_SCORE: Final = 10.0
 LEVEL_SCORE: Final = 5.0
 #: The scores of the other nodes say what is usual here: beyond their median by so many of their own sigmas.
 PEER_SIGMAS: Final = 6.0
@@ -22,8 +22,10 @@ PEER_SIGMAS: Final = 6.0
 LASTING: Final = 0.3
 #: Lost per second of wall clock, over all CPUs: what costs less than 100 µs a second makes no straggler.
 LEAST_LOST: Final = 1e-4
-#: Sigma is never taken to be less (octaves): five of them are 10 %.
+#: Sigma is never taken to be less (octaves): five of them are 10 %, or 25 % among a few nodes.
 BULK_FLOOR: Final = log2(EFFECT) / 5
+BULK_FLOOR_OF_FEW: Final = log2(EFFECT_OF_FEW) / 5
+#: The same of how many values are beyond a level, where chance alone makes 1 where they are few.
 TAIL_FLOOR: Final = 0.05
 
 #: Cohorts are compared by what their nodes scatter, which fewer don't tell.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import comb
+from math import comb, erfc, sqrt
 
 import numpy as np
 
@@ -15,14 +15,14 @@ __all__ = ["CLIP", "LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise
 #: Persistence: shorter deviations are bursts, which every node has. Minder's precision fell from 0.90 to 0.76 without.
 LEAST_WINDOWS = 4
 # Bursts in so many of all windows would make as many windows of one stretch deviate as rarely as this.
-_BURSTS, _RARELY = 0.03, 1e-6
+_BURSTS, _RARELY = 0.03, 2e-7
 #: The first part of a recording is the node's own baseline, if it leaves enough to compare with it.
 _BASELINE = 1 / 3
 _LEAST_BASELINE = 3
-#: One window, however bad, is at most this many sigmas, and enough of them have to be beyond _EACH: bursts are neither
-#: long nor many.
+#: One window, however bad, is at most this many sigmas, and enough of them have to be beyond one of _EACH: bursts are
+#: neither long nor many.
 CLIP = 10.0
-_EACH = 3.0
+_EACH = (3.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -55,48 +55,55 @@ def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
     return found
 
 
-def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int) -> Stretch:
+def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int, unsure: np.ndarray | float = 0.0) -> Stretch:
     """Return each node's worst stretch of at least ``LEAST_WINDOWS`` windows after the ``baseline``.
 
-    ``deviations`` ``(nodes, windows)`` are less each node's own baseline, if there is one, whose noise counts as well;
-    ``sigma`` is of the same shape, or of the windows'.
-    Windows that are NaN count nothing.
+    ``deviations`` ``(nodes, windows)`` are less each node's own baseline, if there is one, of which ``unsure``
+    ``(nodes,)`` is the standard error; ``sigma`` is of the shape of ``deviations``, or of the windows'.
+    Windows that are NaN count nothing. The score is -inf of nodes without such a stretch.
     """
-    scores = np.clip((deviations / sigma)[:, baseline:], -CLIP, CLIP)
-    known = ~np.isnan(scores)
-    sums = _summed(np.where(known, scores, 0))
-    counts, beyond = _summed(known.astype(float)), _summed((known & (scores > _EACH)).astype(float))
+    sigma = np.broadcast_to(sigma, deviations.shape)[:, baseline:]
+    scores = np.clip(deviations[:, baseline:] / sigma, -CLIP, CLIP)
     nodes, windows = scores.shape
-    best = np.full(nodes, -np.inf)
-    begin, end = np.zeros(nodes, int), np.zeros(nodes, int)
+    whole = Stretch(np.full(nodes, -np.inf), np.zeros(nodes, int), np.zeros(nodes, int))
+    # Few nodes have enough windows that deviate, wherever they are.
+    places = np.flatnonzero((scores > min(_EACH)).sum(axis=1) >= LEAST_WINDOWS)
+    scores, sigma = scores[places], sigma[places]
+    known = ~np.isnan(scores)
+    sums, counts = _summed(np.where(known, scores, 0)), _summed(known.astype(float))
+    # What the baseline is off by is the same in all windows.
+    shifts = _summed(np.where(known, 1 / sigma, 0)) * np.broadcast_to(unsure, nodes)[places, None]
+    exceeding = {each: _summed((known & (scores > each)).astype(float)) for each in _EACH}
+    rows = np.arange(len(places))
     for length in range(LEAST_WINDOWS, windows + 1):
-        size = counts[:, length:] - counts[:, :-length]
-        # The median of so many baseline windows is itself off, by the same in all windows of the stretch.
-        variance = size + (size**2 * (np.pi / 2) / baseline if baseline else 0)
-        value = (sums[:, length:] - sums[:, :-length]) / np.sqrt(np.maximum(variance, 1))
-        value[beyond[:, length:] - beyond[:, :-length] < _persistent(length)] = -np.inf
+        variance = _within(counts, length) + _within(shifts, length) ** 2
+        value = _within(sums, length) / np.sqrt(np.maximum(variance, 1))
+        persists = [_within(beyond, length) >= _persistent(length, each) for each, beyond in exceeding.items()]
+        value[~np.any(persists, axis=0)] = -np.inf
         place = value.argmax(axis=1)
-        found = value[np.arange(nodes), place]
-        better = found > best
-        best = np.where(better, found, best)
-        begin, end = np.where(better, place, begin), np.where(better, place + length, end)
-    return Stretch(best, begin + baseline, end + baseline)
+        found = value[rows, place]
+        better = found > whole.score[places]
+        chosen = places[better]
+        whole.score[chosen] = found[better]
+        whole.begin[chosen], whole.end[chosen] = place[better] + baseline, place[better] + length + baseline
+    return whole
 
 
 @cache
-def _persistent(windows: int) -> int:
-    """Return how many of so many windows bursts don't make."""
-    rarely = (sum(_chance(windows, more) for more in range(least, windows + 1)) for least in range(windows + 1))
-    return next((least for least, chance in enumerate(rarely) if chance < _RARELY), windows)
+def _persistent(windows: int, each: float) -> int:
+    """Return how many of so many windows bursts don't lift beyond so many sigmas, together with chance."""
+    share = _BURSTS + erfc(each / sqrt(2))
+    rarely = (sum(_chance(windows, more, share) for more in range(least, windows + 1)) for least in range(windows + 1))
+    return next((least for least, chance in enumerate(rarely) if chance < _RARELY), windows + 1)
 
 
-def _chance(windows: int, bursts: int) -> float:
-    return comb(windows, bursts) * _BURSTS**bursts * (1 - _BURSTS) ** (windows - bursts)
+def _chance(windows: int, bursts: int, share: float) -> float:
+    return comb(windows, bursts) * share**bursts * (1 - share) ** (windows - bursts)
 
 
 def extended(deviations: np.ndarray, sigma: np.ndarray, begin: int, end: int, baseline: int) -> tuple[int, int]:
     """Return a stretch of one node's windows together with those beside it that deviate as well."""
-    beyond = deviations > _EACH * sigma
+    beyond = deviations > max(_EACH) * sigma
     while begin > baseline and beyond[begin - 1]:
         begin -= 1
     while end < len(beyond) and beyond[end]:
@@ -106,3 +113,8 @@ def extended(deviations: np.ndarray, sigma: np.ndarray, begin: int, end: int, ba
 
 def _summed(values: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+
+
+def _within(sums: np.ndarray, length: int) -> np.ndarray:
+    """Return what is in each stretch of so many windows, of sums up to each."""
+    return np.asarray(sums[:, length:] - sums[:, :-length])

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tracer.histogram import FIRST_BUCKET, LAST_BUCKET
 
-__all__ = ["centroids", "cumulative", "log_centers", "means_ns", "tails"]
+__all__ = ["LEVELS", "beyond", "blurred", "centroids", "log_centers", "means_ns"]
 
 #: A window with fewer values says nothing of where the middle lies.
 LEAST_VALUES = 20
 _STEP = 1 / 8  # of log2, from one slot to the next
-# The tail's rows are looked at in quarters of octaves: finer costs time and shows nothing more.
+_OCTAVE = 8  # slots
+# Distributions are looked at in quarters of octaves: finer costs time and shows nothing more.
 _COARSE = 2
+#: So much of the usual values is beyond each: where a fault shows depends on what else is there.
+LEVELS = (0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.004, 0.0015, 5e-4, 1e-4, 1e-5)
+# Variance of a number of values, relative to its square, that is there besides chance: 14 %.
+_RELATIVE = 0.02
+# Where none is usual, there may be half a value.
+_NONE = 0.5
 
 
 def log_centers() -> np.ndarray:
@@ -46,39 +55,59 @@ def means_ns(slots: np.ndarray, first: int = 0) -> np.ndarray:
     return found
 
 
-def cumulative(slots: np.ndarray) -> np.ndarray:
-    """Return the distribution functions of histograms ``(…, n)`` in quarters of octaves."""
-    coarse = np.add.reduceat(slots, np.arange(0, slots.shape[-1], _COARSE), axis=-1).astype(np.float64)
-    counts = coarse.sum(axis=-1, keepdims=True)
-    found: np.ndarray = np.where(counts >= LEAST_VALUES, np.cumsum(coarse, axis=-1) / np.maximum(counts, 1), np.nan)
-    return found
+def blurred(slots: np.ndarray) -> np.ndarray:
+    """Return the distribution functions of histograms ``(…, n)``, each the mean over an octave, every quarter of one.
 
-
-def tails(
-    functions: np.ndarray, reference: np.ndarray, values: np.ndarray, ahead: np.ndarray | float = 0.0
-) -> np.ndarray:
-    r"""Return how much later than ``reference`` histograms are, above all in the tail, in octaves; never below 0.
-
-    One-sided Wasserstein distance whose gap is weighted with 1/√(F(1-F)), which is what sampling makes of it: so the
-    tail counts as much as the middle. ``functions`` ``(nodes, windows, n)`` and ``reference`` ``(…, n)`` are of
-    ``cumulative``; ``values`` ``(windows,)`` is how many a histogram usually holds: beyond 1/values there is nothing.
-    ``ahead`` ``(nodes, windows)``: by so many octaves the whole of a histogram is later, which is no tail's doing.
+    Values that are much alike make steps in a distribution, beside which a node that is slower by a slot looks as if
+    half its values were. NaN of fewer than ``LEAST_VALUES`` values.
     """
-    floor = 1 / np.maximum(values, 2)[..., None]
-    moved = _moved(np.broadcast_to(reference, functions.shape), np.broadcast_to(ahead, functions.shape[:-1]))
-    inside = np.clip(moved, floor, 1 - floor)
-    gap = np.maximum(moved - functions, 0) / np.sqrt(inside * (1 - inside))
-    found: np.ndarray = gap.sum(axis=-1) * _STEP * _COARSE
+    counts = slots.sum(axis=-1, dtype=np.float64)[..., None]
+    cumulated = np.cumsum(slots, axis=-1, dtype=np.float64)
+    before = np.zeros((*slots.shape[:-1], _OCTAVE + 1))
+    sums = np.cumsum(np.concatenate([before, cumulated, np.repeat(counts, _OCTAVE, -1)], axis=-1), axis=-1)
+    means = (sums[..., _OCTAVE::_COARSE] - sums[..., :-_OCTAVE:_COARSE]) / _OCTAVE
+    found: np.ndarray = np.where(counts >= LEAST_VALUES, means / np.maximum(counts, 1), np.nan)
     return found
 
 
-def _moved(functions: np.ndarray, octaves: np.ndarray) -> np.ndarray:
-    """Return distribution functions moved to the right by ``octaves``, between two of their steps where need be."""
-    steps = np.nan_to_num(octaves)[..., None] / (_STEP * _COARSE)
+def beyond(
+    functions: np.ndarray, reference: np.ndarray, values: np.ndarray, ahead: np.ndarray, floor: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, for each of ``LEVELS``, how many more values than usual are beyond it, and the least error of that.
+
+    ``functions`` ``(nodes, windows, n)`` and ``reference`` ``(…, windows, n)`` are of ``blurred``, ``values``
+    ``(nodes, windows)`` is how many there are, ``ahead`` ``(nodes,)`` by how many octaves a node's values are later
+    anyway. Both that is yielded are ``(nodes, windows)``, in units of which chance makes one where values are few. The
+    error is that of counting, or what ``floor`` octaves more of all values make, whichever is greater.
+    """
     last = functions.shape[-1] - 1
-    places = np.arange(last + 1) - steps
-    below = np.floor(places).astype(int)
-    low = np.where(below < 0, 0.0, np.take_along_axis(functions, np.clip(below, 0, last), -1))
-    high = np.where(below + 1 < 0, 0.0, np.take_along_axis(functions, np.clip(below + 1, 0, last), -1))
-    found: np.ndarray = low + (high - low) * (places - below)
-    return found
+    later = (ahead / (_STEP * _COARSE))[:, None]
+    for level in LEVELS:
+        place = np.minimum((reference < 1 - level).sum(axis=-1), last)
+        usual, low, high = (_at(reference, place + by) for by in (0, -1, 1))
+        exact = place + later
+        below = np.floor(exact).astype(int)
+        own = _at(functions, below)
+        own = own + (_at(functions, below + 1) - own) * (exact - below)
+        # Counted is on which side there is less.
+        sign = 1 if level <= 0.5 else -1
+        ours, theirs = (values * (1 - one if sign > 0 else one) for one in (own, usual))
+        slope = values * (high - low) / 2 / (_STEP * _COARSE)
+        least = np.fmax(np.sqrt(np.maximum(theirs, _NONE)), slope * floor)
+        error = least / np.sqrt((theirs + 1) * (1 + _RELATIVE * theirs))
+        yield sign * (_stretched(ours) - _stretched(theirs)), error
+
+
+def _stretched(counts: np.ndarray) -> np.ndarray:
+    """Return numbers of values on a scale on which chance scatters them by 1 where they are few, as √ does.
+
+    Where they are many, that is little beside what differs from time to time in proportion, for which log is the scale.
+    """
+    few = np.arcsinh(np.sqrt(_RELATIVE * (np.maximum(counts, 0) + 3 / 8)))
+    return np.asarray(2 * few / np.sqrt(_RELATIVE))
+
+
+def _at(functions: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return functions ``(…, n)`` at ``places`` ``(…)``; beyond their ends what they are there."""
+    inside = np.clip(places, 0, functions.shape[-1] - 1)[..., None]
+    return np.asarray(np.take_along_axis(functions, inside, -1)[..., 0])
