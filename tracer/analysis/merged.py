@@ -56,7 +56,7 @@ class Merged:
         self._sum_ns = np.zeros(0, dtype=np.uint64)
         self._sums: dict[str, np.ndarray] = {}
         self._gauges: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._last: tuple[bytes | None, np.ndarray, np.ndarray] | None = None
+        self._last: tuple[bytes | None, np.ndarray, np.ndarray, bool] | None = None
 
     @property
     def seconds(self) -> float:
@@ -70,16 +70,16 @@ class Merged:
         self.columns |= set(rows.dtype.names or ())
         if rows.shape[0] == 0:
             return
-        which, places = self._places(rows)
+        which, places, straight = self._places(rows)
         kept = rows if len(which) == len(rows) else rows[which]
         self.unkept_rows += rows.shape[0] - kept.shape[0]
         if has(rows, "slots"):
-            _add_at(self._slots, places, kept["slots"])
-            _add_at(self._sum_ns, places, kept["sum"])
+            _add_at(self._slots, places, kept["slots"], straight)
+            _add_at(self._sum_ns, places, kept["sum"], straight)
         for name in self.shape.sums:
             if has(rows, name):
                 column = self._sums.setdefault(name, np.zeros(len(self._slots), dtype=np.uint64))
-                _add_at(column, places, np.maximum(numbers(kept, name), 0))
+                _add_at(column, places, np.maximum(numbers(kept, name), 0), straight)
         self._keep_gauges(kept)
 
     def groups(self, *names: str, **only: Any) -> dict[tuple[Any, ...], Group]:
@@ -106,22 +106,22 @@ class Merged:
         slots = self._slots[places].sum(axis=0, dtype=np.uint64)
         return Group(slots, int(self._sum_ns[places].sum()), sums, dict(self._gauges.get(key, {})))
 
-    def _places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return which rows are kept and where they are added.
+    def _places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Return which rows are kept, where they are added, and whether that is the first places in their order.
 
         The keys of a table rarely change from one interval to the next, so that the answer of the last time is
         tried first: a week of seconds is 600,000 windows of perhaps thousands of rows.
         """
         identity = key_bytes(rows, self.shape.keys)
         if self._last is not None and identity is not None and self._last[0] == identity:
-            return self._last[1], self._last[2]
+            return self._last[1:]
         columns = [_key_column(rows, name).tolist() for name in self.shape.keys]
         found = [self._place(key) for key in zip(*columns, strict=True)] if columns else [self._place(())] * len(rows)
         which = np.array([row for row, place in enumerate(found) if place >= 0], dtype=np.intp)
         places = np.array([place for place in found if place >= 0], dtype=np.intp)
         self._grow()
-        self._last = (identity, which, places)
-        return which, places
+        self._last = (identity, which, places, np.array_equal(places, np.arange(len(places))))
+        return self._last[1:]
 
     def _place(self, key: tuple[Any, ...]) -> int:
         if key not in self._index and len(self._index) >= self._most:
@@ -146,12 +146,12 @@ class Merged:
             self._gauges[key] = {name: plain(row[name]) for name in names}
 
 
-def _add_at(target: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+def _add_at(target: np.ndarray, places: np.ndarray, values: np.ndarray, straight: bool) -> None:
     if values.dtype.kind != "u":
         values = values.astype(np.uint64)
-    first = target[: len(places)]
-    if np.array_equal(places, np.arange(len(places))):
+    if straight:
         # Nearly always, and five times as fast: nothing is copied.
+        first = target[: len(places)]
         np.add(first, values, out=first)
     elif len(np.unique(places)) == len(places):
         target[places] += values

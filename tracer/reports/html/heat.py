@@ -23,6 +23,7 @@ MOST_SERIES = 48
 #: Of these, what differs by softirq is a series of its own.
 _BY_VECTOR = frozenset({("softirq", "delay"), ("softirq", "run")})
 
+_MOST_COUNT = np.uint64(2**32 - 1)
 _Name = tuple[str, str, str]  # probe, table, part
 
 
@@ -67,11 +68,12 @@ class Heat:
             }
 
     def _add(self, name: _Name, bin: int, slots: np.ndarray) -> None:
-        if name not in self._series and len(self._series) >= MOST_SERIES:
-            self.unkept += 1
-            return
-        grid = self._series.setdefault(name, Grid((SLOTS,), "u4"))
-        grid.add(bin, np.minimum(slots, np.iinfo(np.uint32).max))
+        if name not in self._series:
+            if len(self._series) >= MOST_SERIES:
+                self.unkept += 1
+                return
+            self._series[name] = Grid((SLOTS,), "u4")
+        self._series[name].add(bin, np.minimum(slots, _MOST_COUNT))
 
 
 def _by_vector(rows: np.ndarray) -> dict[str, np.ndarray]:
