@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,6 +76,14 @@ class Dictionary:
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, the outermost first; none when it was not taken or not told."""
         return tuple([self._frames.get(frame, _UNKNOWN) for frame in self._stacks.get(stack, _NONE).tolist()])
+
+    def every(self, stacks: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
+        """Return what ``frames`` does, of many stacks at once."""
+        told = self.paths(stacks)
+        frames = [told.frames[number] for number in told.numbers.tolist()]
+        ends = np.cumsum(told.lengths)
+        parts = zip(stacks, (ends - told.lengths).tolist(), ends.tolist(), strict=True)
+        return {stack: tuple(frames[start:end]) for stack, start, end in parts}
 
     def paths(self, stacks: Iterable[int]) -> Paths:
         """Return the frames of many stacks at once."""

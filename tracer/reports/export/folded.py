@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tracer.escape import printable
-from tracer.reports.export.stacks import StackWeights, WeightedStack
+from tracer.reports.export.stacks import StackWeights
 from tracer.reports.sections.stacks import folded as folded_frames
 
 __all__ = ["folded"]
@@ -22,12 +23,13 @@ def folded(weights: StackWeights) -> Iterator[bytes]:
     for kind in kinds:
         root = f"{kind.title};" if len(kinds) > 1 else ""
         for one in weights.stacks(kind):
-            line = f"{root}{_task(one)};{folded_frames(one.frames)}"
+            line = f"{root}{_task(one.comm)};{folded_frames(one.frames)}"
             lines[line] = lines.get(line, 0) + one.ns
     for line, ns in sorted(lines.items()):
         yield f"{_NUMBER.sub('_', line)} {ns}\n".encode()
 
 
-def _task(one: WeightedStack) -> str:
+@lru_cache(maxsize=1 << 10)
+def _task(comm: str) -> str:
     # As stackcollapse-perf.pl writes it.
-    return re.sub(r"[\s;]", "_", printable(one.comm)) or "?"
+    return re.sub(r"[\s;]", "_", printable(comm)) or "?"

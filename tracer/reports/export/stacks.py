@@ -98,12 +98,10 @@ class StackWeights:
         """Yield the stacks of a kind by task, then what could not be told apart, so that the sum is of all."""
         sums, dictionary = self._sums[kind.probe], self._dictionaries[kind.probe]
         rows = sums.rows()
-        known: dict[int, Sequence[Frame]] = {}
+        known = dictionary.every(np.unique(rows["stack"]).tolist())
         for *thread, comm, stack, weight, count in rows.tolist():
-            if stack not in known:
-                known[stack] = dictionary.frames(stack) or _NO_STACK
             pid, tid = thread or (0, 0)
-            yield WeightedStack(text(comm), pid, tid, known[stack], *self._measures(kind, weight, count))
+            yield WeightedStack(text(comm), pid, tid, known[stack] or _NO_STACK, *self._measures(kind, weight, count))
         if sums.other["weight"]:
             yield WeightedStack("", 0, 0, _OTHERS, *self._measures(kind, **sums.other))
 
