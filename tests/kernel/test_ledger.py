@@ -125,18 +125,18 @@ def test_a_barrier_loop_knows_its_thief_and_what_it_took(
     cpu_group: Callable[[str], CpuGroup],  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """Rank 1 has five times the work of rank 0, so that it nearly always wants the CPU that a thief has half of."""
+    """Rank 1 has ten times the work of rank 0, so that it nearly always wants the CPU that a thief has half of."""
     ends = [tmp_path / name for name in ("first", "second")]
     for end in ends:
         os.mkfifo(end)
-    first = Task(RANK, *ends, 0.002, 60, cpu=0)
+    first = Task(RANK, *ends, 0.001, 60, cpu=0)
     second = Task(RANK, *reversed(ends), 0.01, 60, cpu=CPU)
-    job, crowd = cpu_group("job"), cpu_group("thief")
+    light, heavy, crowd = cpu_group("rank-0"), cpu_group("rank-1"), cpu_group("thief")
     with first, second, Task(SPIN, 1.0, cpu=CPU) as thief:
-        for group, tasks in ((job, (first, second)), (crowd, (thief,))):
-            group.weigh(20)
-            for task in tasks:
-                group.add(task.pid)
+        # Whatever else runs here: rank 0 gets what it wants, and rank 1 and the thief have their CPU nearly to themselves.
+        for group, task, times in ((light, first, 100), (heavy, second, 20), (crowd, thief, 20)):
+            group.weigh(times)
+            group.add(task.pid)
         books = Books(attach("ledger"), first.pid, second.pid, thief.pid)
         for task in (first, second, thief):
             task.go()
