@@ -73,6 +73,8 @@ helper void begin_block(u64 *ctx, u32 pid, u32 state, u64 now, u32 cpu, struct o
 		task->kernel_stack = OFFCPU_NOT_TAKEN;
 		task->user_stack = OFFCPU_NOT_TAKEN;
 	}
+	__builtin_memset(&task->waker, 0, sizeof(task->waker));
+	barrier();
 	task->blocked_ns = now;
 }
 
@@ -126,12 +128,31 @@ helper void end_block(void *next, u32 pid, u64 now, struct offcpu_row *offcpu, s
 		key.kernel_stack = task->kernel_stack;
 		key.user_stack = task->user_stack;
 		key.generation = task->generation;
+		key.waker = task->waker;
 		offcpu_add(enter_stacks(&offcpu->use, control), next, &key, off_ns, &offcpu->use);
 		leave_stacks(&offcpu->use);
 	}
 	/* Last: until now the reader keeps the stacks of this block. */
 	barrier();
 	task->blocked_ns = 0;
+}
+
+/* What is short until here may still become long: the task has to wait for a CPU. */
+handler offcpu_on_sched_waking(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
+{
+	u32 pid = read_kernel(ctx[0], u32, TASK_STRUCT__PID);
+	struct offcpu_task *task = offcpu_tasks.lookup(&pid);
+
+	if (!task || !task->blocked_ns)
+		return;
+	if (row->hardirq_entered_ns) {
+		task->waker.kind = OFFCPU_BY_HARDIRQ;
+	} else if (row->softirq_entered_ns) {
+		task->waker.kind = OFFCPU_BY_SOFTIRQ | row->softirq_vector << OFFCPU_VECTOR_SHIFT;
+	} else {
+		bpf_get_current_comm(task->waker.comm, sizeof(task->waker.comm));
+		task->waker.kind = OFFCPU_BY_TASK;
+	}
 }
 
 handler offcpu_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)

@@ -11,7 +11,18 @@
 /* No stack because it was not taken: more negative than any error. */
 #define OFFCPU_NOT_TAKEN -4096
 
-/* One per task that has blocked, until it exits. Only the CPU that switches the task writes it. */
+/* Who ended a block: 0 nobody was seen, a task, a softirq (with its vector above), a hard interrupt. */
+#define OFFCPU_BY_TASK 1
+#define OFFCPU_BY_SOFTIRQ 2
+#define OFFCPU_BY_HARDIRQ 3
+#define OFFCPU_VECTOR_SHIFT 8
+
+struct offcpu_waker {
+	char comm[16]; /* of a task */
+	u32 kind;
+};
+
+/* One per task that has blocked, until it exits. The CPU that switches the task writes it; waker is the waking one's. */
 struct offcpu_task {
 	u64 blocked_ns; /* when it blocked; 0: it isn't blocked */
 	s32 kernel_stack;
@@ -20,6 +31,8 @@ struct offcpu_task {
 	u32 cpu;        /* where it blocked */
 	u32 state;
 	u32 shorts; /* short blocks in a row */
+	struct offcpu_waker waker;
+	u32 pad;
 };
 
 /* What off-CPU time is counted by. */
@@ -31,6 +44,7 @@ struct offcpu_key {
 	s32 kernel_stack; /* ids in the stack map of their generation, negative for none */
 	s32 user_stack;
 	u32 generation;
+	struct offcpu_waker waker;
 };
 
 struct offcpu_count {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -112,6 +113,24 @@ def test_a_blocked_reader_of_a_pipe(attach):
         names = [name for row in blocks for name in stacks.names(row["stack"], b"k")]
         assert any("pipe_read" in name for name in names)
         assert int(blocks["weight"].max()) >= 0.3e9
+
+
+def test_who_ended_a_block_is_noted(attach):
+    """A pipe's reader is woken by this very thread, a sleeper by the timer's interrupt (or its softirq)."""
+    with Task("tell('soon')\ngo()\nfor _ in range(5): time.sleep(0.02)", cpu=CPU) as task:
+        stacks = Stacks(attach("offcpu"), "offcpu")
+        task.go()
+        assert task.result() == "soon"
+        time.sleep(0.3)
+        task.go()
+        task.result()
+        stacks.collect()
+        blocks = stacks.of(task.pid)
+        own = Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_bytes().strip()
+        read = [row for row in blocks if any("pipe_read" in name for name in stacks.names(row["stack"], b"k"))]
+        assert {(row["waker_kind"], row["waker_comm"]) for row in read if row["weight"] > 100e6} == {(b"t", own)}
+        slept = _sleeps(stacks, task.pid)
+        assert int(slept["count"].sum()) == 5 and set(slept["waker_kind"]) <= {b"h", b"s"}
 
 
 def test_short_blocks_are_counted_and_sampled(attach):

@@ -230,10 +230,11 @@ def test_symbol_tables_are_bounded(program, monkeypatch):
             assert len(known._known) == 1
 
 
-def test_memory_that_a_runtime_shares_with_itself_has_no_file():
+def test_what_a_runtime_shares_with_itself_may_be_a_program_or_what_it_made():
     made = [b"/memfd:doublemapper (deleted)", b"/dev/zero (deleted)"]
-    assert not any(Mapping(0, 4096, 0, (1, 2), path).has_file for path in made)
-    assert Mapping(0, 4096, 0, (1, 2), b"/usr/bin/memfd").has_file
+    assert all(one.has_file and one.may_be_made for one in (Mapping(0, 4096, 0, (1, 2), path) for path in made))
+    assert not Mapping(0, 4096, 0, (1, 2), b"/usr/bin/memfd").may_be_made
+    assert Mapping(0, 4096, 0, (0, 0), b"").may_be_made and not Mapping(0, 4096, 0, (0, 0), b"").has_file
 
 
 @pytest.mark.parametrize(

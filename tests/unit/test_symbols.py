@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import subprocess
 import time
@@ -150,6 +152,46 @@ def test_functions_of_a_process_whose_file_is_deleted(process):
     found = Processes().resolve(running.pid, [address, address + 4, 0x10])
     function = (b"sleeper", b"a_function", b"ab" * 20)
     assert found == {address: function, address + 4: function, 0x10: NOWHERE}
+
+
+_ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+
+@pytest.fixture
+def perf_map() -> Iterator[Path]:
+    path = Path(f"/tmp/perf-{os.getpid()}.map")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def test_what_a_process_made_has_a_name_as_soon_as_it_is_told(perf_map):
+    made = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC, flags=_ANONYMOUS)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(made))
+    processes, untold = Processes(), (b"[anonymous]", b"[anonymous]")
+    assert processes.resolve(os.getpid(), [start, start + 64]) == {start: untold, start + 64: untold}
+    for name, place in (("_ZN3Jit5firstEv", start), ("py::second:/job.py", start + 64)):
+        with perf_map.open("a") as file:
+            file.write(f"{place:x} 40 {name}\n")
+        found = processes.resolve(os.getpid(), [start, start + 64])
+        assert found[start] == (b"[anonymous]", b"Jit::first")
+    assert found[start + 64] == (b"[anonymous]", b"py::second:/job.py")
+
+
+def test_a_program_that_runs_from_memory_has_the_names_in_it(tmp_path):
+    if os.getuid():
+        pytest.skip("not root: such files are reached through map_files")
+    source, program = tmp_path / "sleeper.c", tmp_path / "sleeper"
+    source.write_text(SLEEPER)
+    subprocess.run(["gcc", "-Wl,--build-id=none", "-o", program, source], check=True)
+    memory = os.memfd_create("sealed")
+    os.write(memory, program.read_bytes())
+    with subprocess.Popen([f"/proc/self/fd/{memory}"], pass_fds=[memory], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = int(process.stdout.readline(), 16)
+            assert Processes().resolve(process.pid, [address]) == {address: (b"memfd:sealed", b"a_function")}
+        finally:
+            process.kill()
+            os.close(memory)
 
 
 def test_functions_of_the_vdso():

@@ -42,7 +42,7 @@ _KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S
 
 _NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
-_OWN_COLUMNS = frozenset({"kind", "state", "counted", "context", "program", "function", "stack"})
+_OWN_COLUMNS = frozenset({"kind", "waker_kind", "state", "counted", "context", "program", "function", "stack"})
 _OWN_PROBES = frozenset({"detectors"})
 #: Where a row says what kind its ``name`` is of, these are people's, also those that are like words of ours.
 _NAMED_KINDS = (b"cgroup", b"task", b"own")
@@ -158,6 +158,8 @@ class Redactor:
             theirs = rows["kind"] != b"k"
             for name in ("module", "symbol"):
                 rows[name][theirs] = _changed(rows[name][theirs], self.function)
+            if "build_id" in (rows.dtype.names or ()):
+                rows["build_id"] = b""  # which program it is, for who has one like it
             return replace(window, rows=rows)
         for column in _columns(rows):
             if not column.own:

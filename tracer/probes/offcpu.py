@@ -4,8 +4,10 @@ The stack is taken when the task blocks, before anyone knows for how long. A tas
 less than OFFCPU_MINIMUM_NS has its stack taken at one block in OFFCPU_SAMPLE (a power of two) only; a longer block
 without a stack keeps its time, with stack 0, counted as ``not_taken``. Shorter blocks are only counted, in ``short``.
 
-Overhead: about 150 ns per switch of tasks that block shortly, 800 ns per block with its stack and more if that is deep;
-29 MB of kernel memory. A read takes 2 ms of the agent's CPU, the first ones 100 ms for symbols.
+Who wakes a task is noted by its name, or as the softirq or interrupt in which it happened.
+
+Overhead: about 150 ns per switch of tasks that block shortly, 200 ns per wake-up, 800 ns per block with its stack and
+more if that is deep; 29 MB of kernel memory. A read takes 2 ms of the agent's CPU, the first ones 100 ms for symbols.
 Caveat: a block belongs to the interval in which it ends, with all of its time; one that goes on isn't seen.
 Caveat: the time includes the wait for a CPU after the wake-up; the runqueue probe tells how long that is.
 Caveat: a program built without frame pointers shows its innermost function and little above it.
@@ -35,6 +37,7 @@ PROBE = Probe(
     },
     hooks=(
         Tracepoint("sched:sched_switch", ("bool", "struct task_struct *", "struct task_struct *"), everywhere=True),
+        Tracepoint("sched:sched_waking", ("struct task_struct *",), everywhere=True, timed=False),
     ),
     members=(
         Member("task_struct.state", otherwise=("task_struct.__state",)),
@@ -54,8 +57,8 @@ PROBE = Probe(
     tables=(
         Table(
             "samples",
-            help="blocks by the CPU where they began, the task and the stack",
-            keys=("cpu", "tid", "stack", "state"),
+            help="blocks by the CPU where they began, the task, the stack and who woke it",
+            keys=("cpu", "tid", "stack", "state", "waker_kind", "waker_vector", "waker_comm"),
             columns=(
                 Column("pid", "", "process id"),
                 Column("tid", "", "thread id"),
@@ -64,6 +67,9 @@ PROBE = Probe(
                 Column("weight", "ns", "time off the CPU"),
                 Column("count", "blocks", "how often it blocked there"),
                 Column("state", "", "S interruptible, D not, I without load, T stopped, t traced, P parked, ? other"),
+                Column("waker_kind", "", "t a task, s a softirq, h a hard interrupt; empty: nobody was seen"),
+                Column("waker_vector", "", "of the softirq"),
+                Column("waker_comm", "", "that thread's name"),
             ),
         ),
         *(table for table in ONCPU.tables if table.name in ("stacks", "frames")),

@@ -42,13 +42,14 @@ export class Axis {
   }
 }
 
-/** A part of a recording, to be looked at or compared with. */
+/** A part of a recording, to be looked at or compared with: of one CPU, or of all (null). */
 export class Part {
   readonly bins: [number, number];
 
   constructor(
     readonly axis: Axis,
     readonly range: [number, number] | null,
+    readonly cpu: number | null,
   ) {
     this.bins = range ?? [0, axis.report.time.bins];
   }

@@ -3,7 +3,7 @@
 
 import type { Part } from "./axis";
 import type { Flame } from "./data";
-import { byFunction, steps, summedUp, Tree, weights } from "./tree";
+import { byFunction, isFunction, longer, steps, summedUp, Tree, weights } from "./tree";
 
 /** A function, and its weight per second in the baseline and in what is shown: own, and with callees. */
 export interface Changed {
@@ -69,7 +69,7 @@ export class Both {
     const own = this.owns.map((one) => byFunction(flame, one));
     const total = this.totals.map((one) => byFunction(flame, one, true));
     return [...own[0].keys()]
-      .filter((at) => (total[0][at] || total[1][at]) && flame.names[at][1] !== "t")
+      .filter((at) => (total[0][at] || total[1][at]) && isFunction(flame, at))
       .map((at) => ({ at, own: [own[0][at], own[1][at]], total: [total[0][at], total[1][at]] }));
   }
 
@@ -83,16 +83,16 @@ export class Both {
   private spread(side: 0 | 1, part: Part): Float64Array {
     const found = new Float64Array(this.tree.size);
     const [place, seconds] = [this.places[side], this.seconds[side]];
-    const own = weights(side ? this.shown : this.before, ...part.bins);
+    const own = weights(side ? this.shown : this.before, part);
     for (const [node, weight] of own.entries()) if (weight) found[place[node]] += weight / seconds;
     return found;
   }
 }
 
 /** Seconds of the flame graph's own bins in which a part lies. */
-function measured(flame: Flame, { axis, bins }: Part): number {
-  const [low, high] = steps(flame, ...bins);
-  return axis.measured(low * 2 ** flame.longer, high * 2 ** flame.longer);
+function measured(flame: Flame, part: Part): number {
+  const [low, high] = steps(flame, part).map((step) => step * 2 ** longer(flame, part.cpu));
+  return part.axis.measured(low, high);
 }
 
 /** One tree's nodes with those of another one that it lacks, and where the other one's nodes are in it. */

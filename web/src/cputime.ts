@@ -6,6 +6,16 @@ import type { Report } from "./data";
 export const WHOLE = 250;
 export const UNKNOWN = 255;
 
+/** Which part of a range each CPU made no progress for. */
+export function stalledShares({ lanes: { cpus, stalled }, time }: Report, [first, last]: [number, number]): Map<number, number> {
+  return new Map(
+    cpus.map((cpu, place) => {
+      const inside = stalled.subarray(place * time.bins + first, place * time.bins + last);
+      return [cpu, inside.reduce((sum, one) => sum + one, 0) / WHOLE / (last - first)];
+    }),
+  );
+}
+
 /** A CPU's share of each state and, last, of idle; NaN where nothing is known. */
 export function cpuShares({ lanes: { cpus, states, shares }, time }: Report, [first, last]: [number, number]): Map<number, number[]> {
   return new Map(

@@ -20,6 +20,15 @@ export interface Mark {
   alert?: { rule: string; title: string; severity: string; next: string; subject: { kind: string; name: string } };
 }
 
+/** What was counted on each CPU, by bins that are 2 ** longer of the timeline's. */
+export interface CountsByCpu {
+  longer: number;
+  bins: Uint16Array;
+  cpus: Uint16Array;
+  slots: Uint16Array;
+  counts: Uint32Array;
+}
+
 export interface Series {
   name: string;
   part: string;
@@ -27,23 +36,32 @@ export interface Series {
   /** Where each bin's cells begin; one more than there are bins. */
   starts: Uint32Array;
   slots: Uint16Array;
-  counts: Uint32Array;
+  counts: Uint32Array | Float64Array;
+  /** Null where it isn't told by CPU. */
+  by_cpu: CountsByCpu | null;
 }
 
-export interface Flame {
-  name: string;
-  title: string;
-  /** Bins are 2 ** longer of the timeline's. */
+/** What weighed how much when: rows by bin. Bins are 2 ** longer of the timeline's. */
+export interface Weights {
   longer: number;
+  bins: Uint32Array;
+  leaves: Uint32Array;
+  weights: Float64Array;
+}
+
+export interface Flame extends Weights {
+  name: string;
+  /** Of stacks; of measured time it's empty. */
+  probe: string;
+  title: string;
   /** What one sample stands for; 0 where time was measured. */
   sample_ns: number;
   names: [string, string, number][];
   modules: string[];
   parents: Uint32Array;
   nodes: Uint32Array;
-  bins: Uint32Array;
-  leaves: Uint32Array;
-  weights: Float64Array;
+  /** The same by CPU; null where there was too much to tell apart. */
+  by_cpu: (Weights & { cpus: Uint32Array }) | null;
   total: number;
   pruned: number;
   unknown: number;
@@ -84,7 +102,7 @@ export interface Report {
   edges: Float64Array;
   series: Series[];
   entries: Entry[];
-  lanes: { cpus: number[]; states: string[]; shares: Uint8Array };
+  lanes: { cpus: number[]; states: string[]; shares: Uint8Array; stalled: Uint8Array };
   marks: Mark[];
   flames: Flame[];
   dropped: string[];

@@ -15,7 +15,7 @@ const MOVED = 0.05;
 
 export function difference(view: View): void {
   view.listen((_, changed) => {
-    if (!changed.includes("range") && !changed.includes("base")) return;
+    if (!changed.includes("range") && !changed.includes("base") && !changed.includes("cpu")) return;
     const { base } = view;
     find("difference").hidden = !base;
     if (!base) return;

@@ -1,12 +1,12 @@
 // The selected range of a series: how its values are distributed, and the numbers people ask of it; the baseline's beside.
 
 import uPlot from "uplot";
-import type { Part } from "./axis";
+import { Part } from "./axis";
 import { color, onTheme } from "./colors";
 import type { Entry, Series } from "./data";
 import { find, h, name, table } from "./dom";
 import { atMost, change, count, duration, rate } from "./format";
-import { edge, quantiles, SLOTS, summed, total } from "./histogram";
+import { edge, ofCpu, quantiles, SLOTS, summed, total } from "./histogram";
 import { axis, line, told } from "./plots";
 import { label, like, type View } from "./view";
 
@@ -61,9 +61,9 @@ export function distribution(view: View): void {
   onTheme(() => plot.redraw(false, true));
   view.listen((state, changed) => {
     const series = report.series[state.series];
-    if (!series || !(changed.includes("series") || changed.includes("range") || changed.includes("base"))) return;
+    if (!series || !(["series", "range", "base", "cpu"] as const).some((one) => changed.includes(one))) return;
     const { base, part } = view;
-    both = [summed(series, ...part.bins), base && countsOf(base, series)];
+    both = [countsOf(part, series), base && countsOf(base, series)];
     lengths = base ? [part.seconds, base.seconds] : [1, 1];
     const used = [...both[0].keys()].filter((slot) => both[0][slot] > 0 || both[1]?.[slot]);
     const [first, last] = used.length ? [Math.max(0, used[0] - 2), Math.min(SLOTS - 1, used[used.length - 1] + 2)] : [0, 1];
@@ -83,9 +83,9 @@ export function distribution(view: View): void {
 const POWERS = Array.from({ length: 16 }, (_, power) => 10 ** (power - 6));
 
 /** The same series' counts by slot in a part of any recording; none where it has no such series. */
-export function countsOf({ axis, bins }: Part, series: Series): Float64Array {
+export function countsOf({ axis, bins, cpu }: Part, series: Series): Float64Array {
   const found = like(axis.report, series);
-  return found ? summed(found, ...bins) : new Float64Array(SLOTS);
+  return found ? summed(ofCpu(found, cpu, axis.report), ...bins) : new Float64Array(SLOTS);
 }
 
 function numbers(view: View, series: Series, now: Float64Array, before: Float64Array | null): HTMLElement {
@@ -97,7 +97,7 @@ function numbers(view: View, series: Series, now: Float64Array, before: Float64A
     return [what, count(total(one)), rate(rated), ...[p50, p90, p99, p999].map(duration), atMost(most)];
   };
   const rows = view.state.range ? [row("selected", now, part.seconds)] : [];
-  const whole = row("whole recording", summed(series, 0, time.bins), view.measured(0, time.bins));
+  const whole = row("whole recording", countsOf(new Part(view, null, part.cpu), series), view.measured(0, time.bins));
   if (base && before) {
     const [old, young] = [values(before, base.seconds), values(now, part.seconds)];
     if (!rows.length) rows.push(whole);
@@ -109,11 +109,11 @@ function numbers(view: View, series: Series, now: Float64Array, before: Float64A
 
 /** By CPU, line or device; of another recording those of the same name beside it. */
 function entries(view: View, series: Series): HTMLElement {
-  const { base } = view.state;
+  const { base, cpu } = view.state;
   const other = base?.of ? view.axes[base.of].report : null;
   const of = (all: Entry[]) => all.filter((one) => one.series === series.name && (!series.part || one.keys.vector === series.part));
-  const found = of(view.report.entries);
-  if (!found.length) return h("p", {}, "Not told apart by CPU.");
+  const found = of(view.report.entries).filter((one) => cpu === null || one.keys.cpu === cpu);
+  if (!found.length) return h("p", {}, cpu === null || !series.by_cpu ? "Not told apart by CPU." : `CPU ${cpu} is not among the worst.`);
   const keys = Object.keys(found[0].keys);
   const named = (one: Entry) => JSON.stringify(one.keys);
   const before = new Map(of(other?.entries ?? []).map((one) => [named(one), one]));

@@ -6,7 +6,7 @@ import { find, h, name } from "./dom";
 import { duration, percent } from "./format";
 import { changedFunctions, compared, functions, perSecond } from "./functions";
 import { KINDS, Picture } from "./picture";
-import { pattern, Tree } from "./tree";
+import { longer, pattern, Tree } from "./tree";
 import type { View } from "./view";
 
 const CHANGES = { same: "in both", more: "▲ more than in the baseline", less: "▼ less than in the baseline (hatched)" };
@@ -19,6 +19,7 @@ export function flame(view: View): void {
     );
     return;
   }
+  find("no-stacks").hidden = report.flames.some((one) => one.probe);
   const trees = report.flames.map((one) => new Tree(one));
   const canvas = find("flame") as HTMLCanvasElement;
   const picture = new Picture(canvas);
@@ -114,14 +115,19 @@ export function flame(view: View): void {
     both = pair();
     both?.weigh(view.base!, view.part, only.checked);
     tree = both?.tree ?? trees[view.state.flame];
-    if (!both) tree.weigh(...view.bins);
+    if (!both) tree.weigh(view.part);
     if (!tree.total[focus]) focus = cursor = 0;
     only.parentElement!.hidden = !both;
-    legend(both ? CHANGES : KINDS, both ? "change" : "kind");
+    if (both) legend(CHANGES, "change");
+    else legend(Object.fromEntries(Object.entries(KINDS).filter(([kind]) => tree.kinds.has(kind))), "kind");
     const told = both ? `${title}: ${compared(...both.of(0))}` : `${title}: ${duration(tree.total[0])}`;
-    const step = tree.flame.longer ? `, to whole steps of ${duration(report.time.bin_ns * 2 ** tree.flame.longer)}` : "";
+    const { cpu, range } = view.state;
+    const shift = longer(tree.flame, cpu);
+    const step = range && shift ? `, to whole steps of ${duration(report.time.bin_ns * 2 ** shift)}` : "";
+    const untold = cpu === null || tree.flame.by_cpu ? "" : ": too many stacks to tell them apart by CPU";
     const alone = view.base && !both ? "; the baseline has no such stacks" : "";
-    find("flame-total").textContent = (view.state.range ? `${told} in the selected range${step}` : told) + alone;
+    const where = `${cpu === null ? "" : ` on CPU ${cpu}`}${range ? ` in the selected range${step}` : ""}`;
+    find("flame-total").textContent = told + where + untold + alone;
     const kind = both ? "Difference of two flame graphs" : "Flame graph";
     canvas.setAttribute("aria-label", `${kind}, ${told}. Arrow keys walk, Enter zooms, Escape zooms out; the table below holds the same.`);
     seek();
@@ -172,7 +178,7 @@ export function flame(view: View): void {
         tab.tabIndex = place === state.flame ? 0 : -1;
       });
     }
-    if (changed.includes("flame") || changed.includes("range") || changed.includes("base")) return update();
+    if ((["flame", "range", "base", "cpu"] as const).some((one) => changed.includes(one))) return update();
     if (changed.includes("search")) {
       if (search.value !== state.search) search.value = state.search;
       seek();

@@ -18,7 +18,8 @@ export function functions(view: View, tree: Tree): HTMLElement {
     duration(total),
     percent(total / all),
   ]);
-  return table("Functions by their own time", ["function", "module", "itself", "share", "with callees", "share"], told, [2, 3, 4, 5]);
+  const [caption, what] = tree.flame.probe ? ["Functions by their own time", "function"] : ["By own time", "what"];
+  return table(caption, [what, "module", "itself", "share", tree.flame.probe ? "with callees" : "with what is inside", "share"], told, [2, 3, 4, 5]);
 }
 
 /** Of a difference: what changed most first, whether it grew or went; what may be chance last, in brackets. */

@@ -6,7 +6,7 @@ import { color } from "./colors";
 import type { Report, Series } from "./data";
 import { find, h, name, table } from "./dom";
 import { clock, count, duration, rate } from "./format";
-import { byBin } from "./histogram";
+import { byBin, ofCpu } from "./histogram";
 import { axis, line, ticks, timePlot, told } from "./plots";
 import { label, like, type View } from "./view";
 
@@ -42,10 +42,14 @@ export function heat(view: View): void {
   let lines: ReturnType<typeof byBin>;
 
   function show(series: Series): void {
-    const shown = view.axes.map((one) => like(one.report, series));
+    const { cpu } = view.state;
+    const shown = view.axes.map((one) => {
+      const found = like(one.report, series);
+      return found && ofCpu(found, cpu, one.report);
+    });
     const scale = scaleOf(view.axes.map((one, of) => [one.report, shown[of]]).filter((one): one is [Report, Series] => !!one[1]));
     pictures.forEach((picture, of) => picture(shown[of], scale));
-    lines = byBin(series, report.edges);
+    lines = byBin(shown[0]!, report.edges);
     const finite = (values: Float64Array) => Array.from(values, (value) => (Number.isFinite(value) && value > 0 ? value : null));
     const rates = Array.from(lines[3], (value, bin) => (report.time.measured_ns[bin] ? (value * 1e9) / report.time.measured_ns[bin] : null));
     curves.setData([xs, finite(lines[2]), finite(lines[1]), finite(lines[0]), rates]);
@@ -53,11 +57,11 @@ export function heat(view: View): void {
   }
 
   view.listen((state, changed) => {
-    if (changed.includes("series") && report.series[state.series]) {
+    if ((changed.includes("series") || changed.includes("cpu")) && report.series[state.series]) {
       chooser.value = String(state.series);
       show(report.series[state.series]);
     }
-    if (changed.includes("series") || changed.includes("range")) steps();
+    if (changed.includes("series") || changed.includes("cpu") || changed.includes("range")) steps();
   });
   find("heat-table").addEventListener("toggle", steps);
 

@@ -1,6 +1,6 @@
 // Sums of a series' histograms, and the numbers people ask of them.
 
-import type { Series } from "./data";
+import type { Report, Series } from "./data";
 
 export const SLOTS = 298;
 export const QUANTILES = [0.5, 0.9, 0.99, 0.999, 1];
@@ -11,6 +11,31 @@ export function summed(series: Series, first: number, last: number): Float64Arra
   for (let cell = series.starts[first]; cell < series.starts[last]; cell++) found[series.slots[cell]] += series.counts[cell];
   return found;
 }
+
+/** A series as one CPU had it, or as it is (null). What is counted in longer bins is spread evenly over the timeline's. */
+export function ofCpu(series: Series, cpu: number | null, { time }: Report): Series {
+  if (cpu === null) return series;
+  const starts = new Uint32Array(time.bins + 1);
+  const [slots, counts]: [number[], number[]] = [[], []];
+  const { longer, bins, cpus, slots: all, counts: values } = series.by_cpu ?? NOTHING;
+  let row = 0;
+  for (let bin = 0; bin < time.bins; bin++) {
+    starts[bin] = slots.length;
+    const step = bin >> longer;
+    while (row && bins[row - 1] >= step) row--;
+    while (row < bins.length && bins[row] < step) row++;
+    const within = Math.min(2 ** longer, time.bins - step * 2 ** longer);
+    for (; row < bins.length && bins[row] === step; row++) {
+      if (cpus[row] !== cpu) continue;
+      slots.push(all[row]);
+      counts.push(values[row] / within);
+    }
+  }
+  starts[time.bins] = slots.length;
+  return { ...series, starts, slots: Uint16Array.from(slots), counts: Float64Array.from(counts), by_cpu: null };
+}
+
+const NOTHING = { longer: 0, bins: new Uint16Array(), cpus: new Uint16Array(), slots: new Uint16Array(), counts: new Uint32Array() };
 
 export const total = (slots: Float64Array) => slots.reduce((sum, value) => sum + value, 0);
 

@@ -1,6 +1,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { isDark, setTheme } from "./colors";
+import { cpu } from "./cpu";
 import { load } from "./data";
 import { difference } from "./difference";
 import { distribution } from "./distribution";
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   } else find("time").hidden = true;
   difference(view);
   lanes(view);
+  cpu(view);
   flame(view);
   range(view);
   find("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));

@@ -11,6 +11,8 @@ const HATCH = 6;
 const LESS = 2;
 export const KINDS: Record<string, string> = {
   t: "task",
+  w: "waiting task",
+  a: "woken by",
   k: "kernel",
   d: "kernel module",
   u: "program",

@@ -42,7 +42,7 @@ export function story(view: View): void {
   find("facts").append(table("This recording", ["what", "value"], pairs([["file", report.title], ...report.facts])));
   if (report.fingerprint.length)
     find("facts").append(h("details", {}, h("summary", {}, "How the node is set up"), table("Fingerprint", ["what", "value"], pairs(report.fingerprint))));
-  view.listen((_, changed) => changed.includes("range") && happened(view));
+  view.listen((_, changed) => (changed.includes("range") || changed.includes("cpu")) && happened(view));
 }
 
 /** Why this node is looked at. */
@@ -87,10 +87,16 @@ function toTime(): void {
   find("series").focus({ preventScroll: true });
 }
 
+/** Whether something happened on this CPU, or on none in particular. */
+const isOf = ({ cpu, alert }: Mark, wanted: number | null) =>
+  wanted === null || (alert ? alert.subject.kind !== "cpu" || alert.subject.name === String(wanted) : (cpu ?? wanted) === wanted);
+
 /** Alerts and the worst single events of the selected range. */
 function happened(view: View): void {
   const [first, last] = view.bins;
-  const inside = view.report.marks.filter((one) => view.binOf(one.end_ns) >= first && view.binOf(one.start_ns) < last);
+  const inside = view.report.marks.filter(
+    (one) => view.binOf(one.end_ns) >= first && view.binOf(one.start_ns) < last && isOf(one, view.state.cpu),
+  );
   inside.sort((one, other) => Number(!!other.alert) - Number(!!one.alert) || length(other) - length(one));
   const rows = inside.slice(0, MOST_MARKS).map((one) => {
     const bin = Math.floor(view.binOf(one.end_ns));

@@ -1,5 +1,6 @@
 // A flame graph's tree as columns: weights of any range, places, search. No recursion: nodes come after their parents.
 
+import type { Part } from "./axis";
 import type { Flame } from "./data";
 
 export class Tree {
@@ -12,6 +13,8 @@ export class Tree {
   readonly start: Float64Array;
   /** Siblings by name, children after parents: places stay the same whatever the range. */
   private readonly order: Uint32Array;
+  /** The kinds of its nodes. */
+  readonly kinds: Set<string>;
 
   constructor(readonly flame: Flame) {
     const { parents, nodes, names } = flame;
@@ -23,14 +26,15 @@ export class Tree {
     this.start = new Float64Array(this.size);
     const rank = new Uint32Array(names.length);
     [...names.keys()].sort((one, other) => (names[one][0] < names[other][0] ? -1 : 1)).forEach((at, place) => (rank[at] = place));
+    this.kinds = new Set(Array.from(parents.keys(), (node) => this.kind(node)));
     this.order = Uint32Array.from(parents.keys()).sort(
       (one, other) => this.depth[one] - this.depth[other] || rank[nodes[one]] - rank[nodes[other]],
     );
   }
 
-  /** Take the weights of the bins from `first` up to `last` (of the timeline). */
-  weigh(first: number, last: number): void {
-    this.place(weights(this.flame, first, last));
+  /** Take the weights of a part of the recording. */
+  weigh(part: Part): void {
+    this.place(weights(this.flame, part));
   }
 
   /** Take these own weights. */
@@ -50,7 +54,7 @@ export class Tree {
     return node ? this.flame.names[this.flame.nodes[node]][0] : "all";
   }
 
-  /** t a task, k the kernel, d a module of it, u a program, p Python, m made up. */
+  /** KINDS of picture.ts: the kernel's modules and Python are told by their names. */
   kind(node: number): string {
     const [name, kind, module] = this.flame.names[this.flame.nodes[node]];
     if (!node || kind === "m") return "m";
@@ -98,9 +102,12 @@ export class Tree {
   functions(): { at: number; own: number; total: number }[] {
     const own = byFunction(this.flame, this.own);
     const total = byFunction(this.flame, this.total, true);
-    return [...own.keys()].filter((at) => total[at] > 0 && this.flame.names[at][1] !== "t").map((at) => ({ at, own: own[at], total: total[at] }));
+    return [...own.keys()].filter((at) => total[at] > 0 && isFunction(this.flame, at)).map((at) => ({ at, own: own[at], total: total[at] }));
   }
 }
+
+/** Whether a name is what time is spent in, rather than a task. */
+export const isFunction = ({ names }: Flame, at: number) => !["t", "a"].includes(names[at][1]);
 
 /** Sums of nodes' values by function; with `once`, of those only that don't stand below the same function. */
 export function byFunction({ nodes, parents, names }: Flame, values: Float64Array, once = false): Float64Array {
@@ -114,18 +121,25 @@ export function byFunction({ nodes, parents, names }: Flame, values: Float64Arra
   return found;
 }
 
-/** The flame graph's own bins that hold those of the timeline from `first` up to `last`. */
-export function steps({ longer }: Flame, first: number, last: number): [number, number] {
-  const low = first >> longer;
-  return [low, Math.max(low + 1, Math.ceil(last / 2 ** longer))];
+/** By how much a flame graph's bins are longer than the timeline's. */
+export const longer = (flame: Flame, cpu: number | null) => (cpu === null ? flame.longer : flame.by_cpu?.longer ?? 0);
+
+/** The flame graph's own bins that hold those of a part. */
+export function steps(flame: Flame, { bins: [first, last], cpu }: Part): [number, number] {
+  const shift = longer(flame, cpu);
+  const low = first >> shift;
+  return [low, Math.max(low + 1, Math.ceil(last / 2 ** shift))];
 }
 
-/** Each node's own weight in the bins from `first` up to `last` (of the timeline). */
-export function weights(flame: Flame, first: number, last: number): Float64Array {
-  const { bins, leaves, weights, parents } = flame;
-  const own = new Float64Array(parents.length);
-  const [low, high] = steps(flame, first, last);
-  for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++) own[leaves[row]] += weights[row];
+/** Each node's own weight in a part. */
+export function weights(flame: Flame, part: Part): Float64Array {
+  const own = new Float64Array(flame.parents.length);
+  const found = part.cpu === null ? flame : flame.by_cpu;
+  if (!found) return own;
+  const { bins, leaves, weights } = found;
+  const [low, high] = steps(flame, part);
+  for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++)
+    if (part.cpu === null || flame.by_cpu!.cpus[row] === part.cpu) own[leaves[row]] += weights[row];
   return own;
 }
 

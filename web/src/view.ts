@@ -17,6 +17,8 @@ export interface State {
   range: Range;
   /** What the range is compared with; null is nothing. */
   base: Base | null;
+  /** The CPU that is shown; null is all of them. */
+  cpu: number | null;
   series: number;
   flame: number;
   search: string;
@@ -33,13 +35,13 @@ export class View extends Axis {
   constructor(report: Report, beside: Report[]) {
     super(report);
     this.axes = [this, ...beside.map((one) => new Axis(one))];
-    this.state = { range: null, base: null, series: Math.max(0, firstSeries(report)), flame: 0, search: "", ...this.read() };
+    this.state = { range: null, base: null, cpu: null, series: Math.max(0, firstSeries(report)), flame: 0, search: "", ...this.read() };
     addEventListener("hashchange", () => this.set(this.read()));
   }
 
   listen(listener: Listener): void {
     this.listeners.push(listener);
-    listener(this.state, ["range", "base", "series", "flame", "search"]);
+    listener(this.state, ["range", "base", "cpu", "series", "flame", "search"]);
   }
 
   set(change: Partial<State>): void {
@@ -54,13 +56,13 @@ export class View extends Axis {
 
   /** What is shown. */
   get part(): Part {
-    return new Part(this, this.state.range);
+    return new Part(this, this.state.range, this.state.cpu);
   }
 
   /** What it is compared with. */
   get base(): Part | null {
     const { base } = this.state;
-    return base && new Part(this.axes[base.of], base.range);
+    return base && new Part(this.axes[base.of], base.range, this.state.cpu);
   }
 
   /** First bin and one after the last of what is shown. */
@@ -79,10 +81,11 @@ export class View extends Axis {
   }
 
   private fragment(): string {
-    const { range, base, series, flame, search } = this.state;
+    const { range, base, cpu, series, flame, search } = this.state;
     const parts = new URLSearchParams();
     if (range) parts.set("range", range.join("-"));
     if (written(base) !== written(this.first)) parts.set("baseline", written(base));
+    if (cpu !== null) parts.set("cpu", String(cpu));
     const shown = this.report.series[series];
     if (shown) parts.set("series", label(shown));
     if (flame) parts.set("stacks", this.report.flames[flame].name);
@@ -97,6 +100,8 @@ export class View extends Axis {
     const [of, range] = (parts.get("baseline") ?? "").split(":");
     if (of === NOTHING) found.base = null;
     else if (/^\d+$/.test(of) && this.axes[+of]) found.base = { of: +of, range: this.readRange(this.axes[+of], range) };
+    const cpu = parts.get("cpu");
+    found.cpu = cpu !== null && this.report.lanes.cpus.includes(+cpu) ? +cpu : null;
     const series = this.report.series.findIndex((one) => label(one) === parts.get("series"));
     if (series >= 0) found.series = series;
     const flame = this.report.flames.findIndex((one) => one.name === parts.get("stacks"));

@@ -152,10 +152,15 @@ def _merged(keys: np.ndarray, values: np.ndarray, ids: np.ndarray) -> np.ndarray
     numbers = [name for name in ("weight", "count") if name in (values.dtype.names or ())]
     fields = [("cpu", "u4"), ("pid", "u4"), ("tid", "u4"), ("comm", "S16"), ("stack", "u8")]
     fields += [(name, "u8") for name in numbers]
-    fields += [("state", "S1")] if "state" in names else []
-    same = np.zeros(len(keys), dtype=[(name, "u4") for name in names] + [("stack", "u8")])
+    if "state" in names:
+        fields += [("state", "S1"), ("waker_kind", "S1"), ("waker_vector", "u1"), ("waker_comm", "S16")]
+    same = np.zeros(
+        len(keys), dtype=[(name, "u4") for name in names] + [("stack", "u8"), ("by", "u4"), ("waker", "S16")]
+    )
     for name in names:
         same[name] = keys[name]
+    if "waker" in (keys.dtype.names or ()):
+        same["by"], same["waker"] = keys["waker"]["kind"], keys["waker"]["comm"]
     same["stack"] = ids
     distinct, first, places = np.unique(same, return_index=True, return_inverse=True)
     rows = np.zeros(len(distinct), dtype=fields)
@@ -165,7 +170,14 @@ def _merged(keys: np.ndarray, values: np.ndarray, ids: np.ndarray) -> np.ndarray
         np.add.at(rows[number], places.reshape(-1), values[number])
     if "state" in names:
         rows["state"] = [_state(state) for state in distinct["state"].tolist()]
+        rows["waker_kind"] = [_WAKERS.get(by & 0xFF, b"") for by in distinct["by"].tolist()]
+        rows["waker_vector"] = distinct["by"] >> _OFFCPU["OFFCPU_VECTOR_SHIFT"]
+        rows["waker_comm"] = distinct["waker"]
     return rows
+
+
+_OFFCPU = constants("offcpu")
+_WAKERS = {_OFFCPU["OFFCPU_BY_TASK"]: b"t", _OFFCPU["OFFCPU_BY_SOFTIRQ"]: b"s", _OFFCPU["OFFCPU_BY_HARDIRQ"]: b"h"}
 
 
 def _state(bits: int) -> bytes:

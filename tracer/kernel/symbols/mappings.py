@@ -11,7 +11,7 @@ __all__ = ["ANONYMOUS", "Mapping", "Mappings"]
 #: The module of memory that has no file.
 ANONYMOUS = b"[anonymous]"
 _DELETED = b" (deleted)"
-#: Memory with a file of its own and none on disk: so some runtimes share what they compile.
+#: Files that are none on disk: some runtimes share what they compile in one, others run a program from it.
 _MADE = (b"/memfd:", b"/dev/zero")
 
 #: No process needs more; one that makes as many has the rest unresolved.
@@ -40,8 +40,13 @@ class Mapping:
 
     @property
     def has_file(self) -> bool:
-        """Whether its functions are in a file (the vDSO counts as one) rather than made while the process runs."""
-        return (any(self.file) and not self.path.startswith(_MADE)) or self.path == b"[vdso]"
+        """Whether its functions may be in a file; the vDSO counts as one."""
+        return any(self.file) or self.path == b"[vdso]"
+
+    @property
+    def may_be_made(self) -> bool:
+        """Whether its functions may have been made while the process runs."""
+        return not self.has_file or self.path.startswith(_MADE)
 
 
 class Mappings:

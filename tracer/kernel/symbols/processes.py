@@ -70,7 +70,7 @@ class Process:
         by_mapping: dict[Mapping | None, list[int]] = {}
         for address in addresses:
             by_mapping.setdefault(self._mappings.find(address), []).append(address)
-        if any(mapping and not mapping.has_file for mapping in by_mapping):
+        if any(mapping and mapping.may_be_made for mapping in by_mapping):
             self._read_jit()
         for mapping, inside in by_mapping.items():
             names, build_id = self._names(mapping, inside, files)
@@ -78,12 +78,13 @@ class Process:
                 self._known[address] = _symbol(mapping, address, name, build_id)
 
     def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> tuple[list[bytes], bytes]:
+        names, build_id = [b""] * len(addresses), b""
         if mapping and mapping.has_file:
-            try:
-                return files.resolve(self._proc, mapping, addresses)
-            except (OSError, ValueError):
-                return [b""] * len(addresses), b""
-        return [self.jit.resolve(address) if self.jit and mapping else b"" for address in addresses], b""
+            with suppress(OSError, ValueError):
+                names, build_id = files.resolve(self._proc, mapping, addresses)
+        if self.jit and mapping and mapping.may_be_made:
+            names = [name or self.jit.resolve(address) for name, address in zip(names, addresses, strict=True)]
+        return names, build_id
 
 
 class Processes:

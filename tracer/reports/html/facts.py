@@ -163,7 +163,7 @@ def marks(summary: Summary, source: Source, signs: Sequence[Sign]) -> Iterator[d
                     "start_ns": int(event["time_ns"]) - int(event[worst.size]) if worst else 0,
                     "end_ns": int(event["time_ns"]),
                     "text": _event(table, event, source),
-                    "cpu": event.get("cpu"),
+                    "cpu": event.get("waited_cpu", event.get("cpu")),
                 }
 
 

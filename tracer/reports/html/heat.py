@@ -13,6 +13,7 @@ from tracer.analysis.rows import has
 from tracer.histogram import SLOTS
 from tracer.probes import all_probes
 from tracer.reports.html.blob import Blob
+from tracer.reports.html.bycpu import ByCpu
 from tracer.reports.html.grid import Grid
 from tracer.window import Window
 
@@ -33,6 +34,7 @@ class Heat:
     def __init__(self) -> None:
         self.unkept = 0
         self._series: dict[_Name, Grid] = {}
+        self._by_cpu: dict[_Name, ByCpu] = {}
 
     def add(self, bin: int, window: Window) -> None:
         """Add one window that holds histograms."""
@@ -41,17 +43,25 @@ class Heat:
         if why or not has(rows, "slots") or not len(rows):
             return
         name = (window.probe, window.table)
-        parts = _by_vector(rows) if name in _BY_VECTOR else {"": rows["slots"].sum(axis=0, dtype=np.uint64)}
-        for part, slots in parts.items():
-            if not part or slots.any():
-                self._add((*name, part), bin, slots)
+        parts = _by_vector(rows) if name in _BY_VECTOR else {}
+        sums = {part: some["slots"].sum(axis=0, dtype=np.uint64) for part, some in parts.items()}
+        every = np.sum([*sums.values()], axis=0) if sums else rows["slots"].sum(axis=0, dtype=np.uint64)
+        self._add((*name, ""), bin, rows, every)
+        for part, slots in sums.items():
+            if slots.any():
+                self._add((*name, part), bin, parts[part], slots)
 
     def halve(self) -> None:
         for grid in self._series.values():
             grid.halve()
+        for by_cpu in self._by_cpu.values():
+            by_cpu.halve()
 
-    def packed(self, blob: Blob, bins: int) -> Iterator[dict[str, Any]]:
-        """Yield the series that counted anything: ``starts`` (bins + 1), and ``slots`` and ``counts`` in use by bin."""
+    def packed(self, blob: Blob, bins: int, by_cpu: int) -> Iterator[dict[str, Any]]:
+        """Yield the series that counted anything: ``starts`` (bins + 1), and ``slots`` and ``counts`` in use by bin.
+
+        All together have at most ``by_cpu`` cells by CPU.
+        """
         for (probe, table, part), grid in sorted(self._series.items()):
             values = grid.values[:bins]
             used_bins, slots = np.nonzero(values)
@@ -65,25 +75,27 @@ class Heat:
                 "starts": blob.add(starts.astype("<u4")),
                 "slots": blob.add(slots.astype("<u2")),
                 "counts": blob.add(values[used_bins, slots].astype("<u4")),
+                "by_cpu": found.packed(blob, by_cpu // len(self._by_cpu))
+                if (found := self._by_cpu.get((probe, table, part)))
+                else None,
             }
 
-    def _add(self, name: _Name, bin: int, slots: np.ndarray) -> None:
+    def _add(self, name: _Name, bin: int, rows: np.ndarray, slots: np.ndarray) -> None:
         if name not in self._series:
             if len(self._series) >= MOST_SERIES:
                 self.unkept += 1
                 return
             self._series[name] = Grid((SLOTS,), "u4")
+            if has(rows, "cpu"):
+                self._by_cpu[name] = ByCpu()
         self._series[name].add(bin, np.minimum(slots, _MOST_COUNT))
+        if name in self._by_cpu and has(rows, "cpu"):
+            self._by_cpu[name].add(bin, rows["cpu"], rows["slots"])
 
 
 def _by_vector(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what all softirqs counted, as part "", and what each did."""
-    found = {
-        vector(number): rows["slots"][rows["vector"] == number].sum(axis=0, dtype=np.uint64)
-        for number in np.unique(rows["vector"]).tolist()
-    }
-    every: np.ndarray = np.sum([*found.values()], axis=0)
-    return {"": every, **found}
+    """Return the rows of each softirq."""
+    return {vector(number): rows[rows["vector"] == number] for number in np.unique(rows["vector"]).tolist()}
 
 
 def _help(probe: str, table: str) -> str:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from tracer.analysis.stacks import Frame
 
-__all__ = ["ALL", "NO_STACK", "PRUNED", "Names"]
+__all__ = ["ALL", "NO_STACK", "PRUNED", "Named", "Names", "function", "task"]
 
-ALL = Frame(False, "", "all")
-NO_STACK = Frame(False, "", "[no stack]")
-PRUNED = Frame(False, "", "[pruned]")
+#: A frame and what kind of thing it is: KINDS of web/src/picture.ts.
+Named = tuple[Frame, str]
+
+ALL: Named = (Frame(False, "", "all"), "m")
+NO_STACK: Named = (Frame(False, "", "[no stack]"), "m")
+PRUNED: Named = (Frame(False, "", "[pruned]"), "m")
+
+
+def function(frame: Frame) -> Named:
+    """Return a frame of a stack with its kind: the kernel or a program."""
+    return frame, "k" if frame.kernel else "u"
+
+
+def task(name: str, kind: str = "t") -> Named:
+    """Return a frame of what has no functions: a task, or who woke it."""
+    return Frame(False, "", name or "?"), kind
 
 
 class Names:
-    """Gives numbers to frames: ``names`` are (name, kind, module's number); kinds are task, kernel, user, made up."""
+    """Gives numbers to frames: ``names`` are (name, kind, module's number)."""
 
     _CUT = 60
 
@@ -24,8 +37,7 @@ class Names:
         self._numbers: dict[tuple[str, str, str], int] = {}
         self._modules: dict[str, int] = {}
 
-    def number(self, frame: Frame, task: bool) -> int:
-        kind = _kind(frame, task)
+    def number(self, frame: Frame, kind: str) -> int:
         module = self._short(frame.module)
         key = (self._short(frame.symbol or frame.module or "?"), kind, module)
         if key not in self._numbers:
@@ -46,9 +58,3 @@ class Names:
             return name
         self.cut += 1
         return f"{name[: self._CUT]}…"
-
-
-def _kind(frame: Frame, task: bool) -> str:
-    if frame is PRUNED or frame is NO_STACK:
-        return "m"
-    return "t" if task else "k" if frame.kernel else "u"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tracer.analysis.rows import has
@@ -19,7 +18,9 @@ from tracer.reports.html.flames import Flames, Limits
 from tracer.reports.html.grid import Grid
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
+from tracer.reports.html.timekinds import interrupts, waits
 from tracer.reports.html.timeline import Timeline
+from tracer.reports.html.times import Times
 from tracer.reports.jsonseries import series_entries
 from tracer.reports.sections.stacks import is_scheduler
 from tracer.reports.story import Sign
@@ -29,11 +30,17 @@ from tracer.window import Window
 __all__ = ["SCHEMA", "Payload"]
 
 SCHEMA = "foreshock.report/1"
-#: Flame graphs: name, probe, title, and the tasks' state, where it is of one only.
+#: Flame graphs: name, probe, title, the tasks' state, where it is of one only, and whether who woke them encloses them.
 _FLAMES = (
-    ("oncpu", "oncpu", "On CPU", b""),
-    ("offcpu", "offcpu", "Off CPU", b""),
-    ("blocked", "offcpu", "Off CPU, blocked (D)", b"D"),
+    ("oncpu", "oncpu", "On CPU", b"", False),
+    ("offcpu", "offcpu", "Off CPU", b"", False),
+    ("blocked", "offcpu", "Off CPU, blocked (D)", b"D", False),
+    ("wakers", "offcpu", "Off CPU, by waker", b"", True),
+)
+#: Flame graphs of measured time: name, title, and the tables that tell it.
+_TIMES = (
+    ("waits", "Waits for a CPU", waits, frozenset({("runqueue", "worst")})),
+    ("interrupts", "Interrupts", interrupts, frozenset({("softirq", "run"), ("hardirq", "run")})),
 )
 #: With fewer bins, or nodes of a flame graph, there is nothing to see.
 _LEAST = 16
@@ -54,8 +61,15 @@ class Payload:
             "oncpu": (1e9 / self.source.sample_hz, self.summary.dictionary("oncpu"), _none),
             "offcpu": (1.0, self.summary.dictionary("offcpu"), is_scheduler),
         }
-        self._flames = {name: Flames(*probes[probe], state) for name, probe, _, state in _FLAMES}
-        self._timeline.layers += [self._heat, self._lanes, self._measured_ns, *self._flames.values()]
+        self._flames = {name: Flames(*probes[probe], state, by_waker) for name, probe, _, state, by_waker in _FLAMES}
+        self._times = {name: Times(told) for name, _, told, _ in _TIMES}
+        self._timeline.layers += [
+            self._heat,
+            self._lanes,
+            self._measured_ns,
+            *self._flames.values(),
+            *self._times.values(),
+        ]
 
     def add_interval(self, windows: Sequence[Window]) -> None:
         """Add the windows of one interval."""
@@ -75,12 +89,17 @@ class Payload:
         name = (window.probe, window.table)
         if name == ("cpustate", "time"):
             self._lanes.add(bin, window)
+        elif name in (("cpustall", "stalls"), ("cpustall", "open")):
+            self._lanes.stalled.add(window)
         elif name in SAMPLES:
             for shown, probe, *_ in _FLAMES:
                 if probe == window.probe:
                     self._flames[shown].add(bin, window)
         elif has(window.rows, "slots"):
             self._heat.add(bin, window)
+        for shown, _, _, tables in _TIMES:
+            if name in tables:
+                self._times[shown].add(bin, window)
 
     def text(
         self,
@@ -103,18 +122,18 @@ class Payload:
             packed = self._packed(limits, warning, signs, given)
             if len(packed) <= most_bytes or limits.nodes < _LEAST:
                 return packed
-            limits = replace(limits, nodes=limits.nodes // 2, weights=limits.weights // 2, names=limits.names // 2)
+            limits = limits.halved()
             if self._timeline.bins > _LEAST:
                 self._timeline.halve()
 
     def sample_ns(self, title: str) -> float:
         """Return what a sample of the stacks with this title stands for; 0 where time was measured."""
-        sampled = {label for _, probe, label, _ in _FLAMES if probe == "oncpu"}
+        sampled = {label for _, probe, label, *_ in _FLAMES if probe == "oncpu"}
         return 1e9 / self.source.sample_hz if title in sampled else 0.0
 
     def functions(self) -> dict[str, dict[Frame, tuple[float, float]]]:
         """Return each function's ns, its own and with callees, by what they are of (``On CPU``)."""
-        found = {label: self._flames[name].functions() for name, _, label, _ in _FLAMES}
+        found = {label: self._flames[name].functions() for name, _, label, _, by_waker in _FLAMES if not by_waker}
         return {label: functions for label, functions in found.items() if functions}
 
     def _packed(self, limits: Limits, warning: str, signs: Sequence[Sign], given: Mapping[str, Any]) -> str:
@@ -122,8 +141,11 @@ class Payload:
         verdict = judge(self.summary)
         shown: list[dict[str, Any]] = [
             {"name": name, "probe": probe, "title": label, "sample_ns": self.sample_ns(label), **packed}
-            for name, probe, label, _ in _FLAMES
-            if (packed := self._flames[name].packed(blob, limits))
+            for name, probe, label in (
+                *(flame[:3] for flame in _FLAMES),
+                *((name, "", label) for name, label, _, _ in _TIMES),
+            )
+            if (packed := (self._flames.get(name) or self._times[name]).packed(blob, limits))
         ]
         return blob.text(
             {
@@ -149,9 +171,9 @@ class Payload:
                     "measured_ns": blob.add(self._measured_ns.values[: timeline.bins]),
                 },
                 "edges": blob.add(edges_ns().astype("<f8")),
-                "series": [*self._heat.packed(blob, timeline.bins)],
+                "series": [*self._heat.packed(blob, timeline.bins, limits.cells)],
                 "entries": self._entries(),
-                "lanes": self._lanes.packed(blob, timeline.bins),
+                "lanes": self._lanes.packed(blob, timeline),
                 "marks": [*marks(self.summary, source, signs)],
                 "flames": shown,
                 "dropped": [*self._dropped(shown)],
@@ -174,7 +196,7 @@ class Payload:
             step, intervals = duration(timeline.bin_ns), many(2**timeline.halvings, "interval")
             yield f"Times are in steps of {step}, {intervals} of the recording each; marks are exact."
         for flame in flames:
-            what, total = f"{flame['title']} stacks", duration(flame["total"])
+            what, total = f"{flame['title']} stacks" if flame["probe"] else flame["title"], duration(flame["total"])
             if flame["longer"]:
                 yield f"{what} are in steps of {duration(timeline.bin_ns << flame['longer'])}."
             if flame["pruned"]:
@@ -187,6 +209,8 @@ class Payload:
                 yield f"{what}: {many(flame['unkept'], 'stack or function')} had no room for their names."
         if self._heat.unkept:
             yield f"{many(self._heat.unkept, 'window')} of further series left out."
+        if self._lanes.stalled.unkept:
+            yield f"{many(self._lanes.stalled.unkept, 'account')} of further stalls left out."
         if self._lanes.unkept:
             yield f"{many(self._lanes.unkept, 'row')} of further CPUs left out."
 
