@@ -133,7 +133,7 @@ def test_a_barrier_loop_knows_its_thief_and_what_it_took(
     second = Task(RANK, *reversed(ends), 0.01, 60, cpu=CPU)
     light, heavy, crowd = cpu_group("rank-0"), cpu_group("rank-1"), cpu_group("thief")
     with first, second, Task(SPIN, 1.0, cpu=CPU) as thief:
-        # Whatever else runs here: rank 0 gets what it wants, and rank 1 and the thief have their CPU nearly to themselves.
+        # Whatever else runs here: rank 0 gets what it wants, rank 1 and the thief have nearly all of their CPU.
         for group, task, times in ((light, first, 100), (heavy, second, 20), (crowd, thief, 20)):
             group.weigh(times)
             group.add(task.pid)
