@@ -25,7 +25,8 @@ NOTE = "<!-- Written by `make bench` from what it measured: edit tests/bench, no
 INTRODUCTION = (
     "What foreshock costs the node it watches, and how fast it is, each figure beside its target. `make bench` "
     "measures all of it again in about a quarter of an hour, as root, on a machine that should do nothing else then. "
-    "It needs gcc, bpftool and the distribution's bcc programs, and installs them on Debian and Ubuntu after saying so."
+    "It needs gcc, bpftool, Chromium, flamegraph.pl and the distribution's bcc programs, and installs them on Debian "
+    "and Ubuntu after saying so."
 )
 
 
