@@ -18,7 +18,8 @@ from sim.score import Scores, told
 def main() -> None:
     """Simulate clusters, judge them, print the scores."""
     parser = argparse.ArgumentParser(prog="make bench-detect", description=__doc__)
-    parser.add_argument("--clusters", type=int, default=20, help="of each fault; ten times as many without one")
+    parser.add_argument("--clusters", type=int, default=20, help="of each fault, and as many without one")
+    parser.add_argument("--healthy", type=int, default=180, help="more without one, for foreshock alone")
     parser.add_argument("--nodes", type=int, default=64)
     parser.add_argument("--windows", type=int, default=38, help="of 16 s: ten minutes")
     parser.add_argument("--seed", type=int, default=1)
@@ -31,9 +32,9 @@ def main() -> None:
         sys.exit("no series of these recordings has enough values")
     print(f"windows of {', '.join(path.name for path in paths)}; {', '.join(one.title for one in pools)}", flush=True)
     scores, began = Scores(options.nodes, options.windows), time.monotonic()
-    scores.run(pools, options.clusters, options.seed)
+    scores.run(pools, options.clusters, options.healthy, options.seed)
     print("\n".join(told(scores)))
-    print(f"{time.monotonic() - began:.0f} s, seed {options.seed}")
+    print(f"{time.monotonic() - began:.0f} s, seed {options.seed}; rivals' thresholds by seed {options.seed + 1}")
 
 
 def _recorded(folder: Path) -> list[Path]:

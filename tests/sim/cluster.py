@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,13 +16,14 @@ from tracer.compare.shapes import means_ns
 from tracer.histogram import SLOTS
 from tracer.recording import RecordingReader
 
-__all__ = ["FAULTS", "HEALTHY", "INTERVALS", "Cluster", "Pool", "make_cluster", "read_pools"]
+__all__ = ["FAULTS", "HEALTHY", "INTERVALS", "NONE", "Cluster", "Pool", "make_cluster", "read_pools"]
 
 #: Intervals of a second in one window.
 INTERVALS = 16
 #: Faults of one node, and what none is one of.
 FAULTS = ("+15 %", "+25 %", "+50 %", "2 % x 16", "0.5 % x 64", "intermittent", "drift", "one CPU")
-HEALTHY = ("healthy", "victim", "common cause")
+HEALTHY = "healthy"
+NONE = (HEALTHY, "victim", "common cause")
 #: A series of so many values a second at least tells something about tails.
 _LEAST_RATE = 50
 #: Of so much time a second ten percent are as much as is told at all.
@@ -45,13 +46,12 @@ class Pool:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Histograms ``(nodes, windows, n)`` from slot ``first`` on; ``ill`` have the fault, from window ``onset`` on."""
+    """Histograms ``(nodes, windows, n)`` from slot ``first`` on; ``ill`` have their faults from window ``onset`` on."""
 
     slots: np.ndarray
     first: int
-    fault: str
     onset: int
-    ill: frozenset[int] = field(default_factory=frozenset)
+    ill: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_pools(paths: Sequence[Path]) -> dict[Series, list[Pool]]:
@@ -66,71 +66,84 @@ def read_pools(paths: Sequence[Path]) -> dict[Series, list[Pool]]:
     return pools
 
 
-def make_cluster(pools: Sequence[Pool], fault: str, random: np.random.Generator, nodes: int, windows: int) -> Cluster:
-    """Draw a cluster whose nodes all go through the same phases, each phase like one of ``pools``."""
+def make_cluster(
+    pools: Sequence[Pool], faults: Sequence[str], random: np.random.Generator, nodes: int, windows: int
+) -> Cluster:
+    """Draw a cluster whose nodes all go through the same phases, each phase like one of ``pools``.
+
+    ``faults``: each of one node; or one of ``NONE``.
+    """
     baseline = baseline_of(windows)
     onset = int(random.integers(baseline + 1, windows - 8))
     phases = _phases(len(pools), random, windows)
     used = np.flatnonzero(np.any([pool.intervals.any(axis=0) for pool in pools], axis=0))
     first, last = max(0, int(used[0]) - _MARGIN), min(SLOTS, int(used[-1]) + _MARGIN)
     drawn = [pool.intervals[:, first:last] for pool in pools]
-    expected = np.empty((nodes, windows, last - first))
-    for window in range(windows):
-        # Clocks are skewed: a node may still be in the phase before.
-        late = np.abs(random.normal(0, _SKEW, nodes)).clip(0, 1)
-        now = _bootstrap(drawn[phases[window]], random, nodes)
-        before = _bootstrap(drawn[phases[max(0, window - 1)]], random, nodes)
-        expected[:, window] = now * (1 - late)[:, None] + before * late[:, None]
     octaves = (random.normal(0, _NODES, (nodes, 1)) + random.normal(0, _WINDOWS, (nodes, windows))) / np.log(2)
     octaves = octaves + random.normal(0, 0.15, windows) / np.log(2)
-    expected = _later(expected, octaves)
+    expected = np.empty((nodes, windows, last - first), np.float32)
+    for window in range(windows):
+        # Clocks are skewed: a node may still be in the phase before.
+        late = np.abs(random.normal(0, _SKEW, nodes)).clip(0, 1)[:, None]
+        now = _bootstrap(drawn[phases[window]], random, nodes)
+        before = _bootstrap(drawn[phases[max(0, window - 1)]], random, nodes)
+        expected[:, window] = _later(now * (1 - late) + before * late, octaves[:, window])
     bursts = random.random((nodes, windows)) < _BURSTS
     expected[bursts] = _partly(
         expected[bursts], random.uniform(1, 3, bursts.sum()), random.uniform(0.1, 1, bursts.sum())
     )
-    ill = _infect(expected, fault, onset, random)
+    ill = _infect(expected, faults, onset, random)
     expected[random.random((nodes, windows)) < _MISSING] = 0
     for node in np.flatnonzero(random.random(nodes) < _SHORT):
         if node not in ill:
             expected[node, int(random.integers(windows // 2, windows)) :] = 0
-    return Cluster(random.poisson(expected).astype(np.uint64), first, fault, onset, frozenset(ill))
+    slots = np.empty(expected.shape, np.uint32)
+    for window in range(windows):
+        slots[:, window] = random.poisson(expected[:, window])
+    return Cluster(slots, first, onset, ill)
 
 
-def _infect(expected: np.ndarray, fault: str, onset: int, random: np.random.Generator) -> set[int]:
-    """Apply the fault to ``expected``; return the nodes that are to be found."""
+def _infect(expected: np.ndarray, faults: Sequence[str], onset: int, random: np.random.Generator) -> dict[int, str]:
+    """Apply the faults to ``expected``; return the nodes that are to be found."""
     nodes, windows, _ = expected.shape
-    node, after = int(random.integers(nodes)), expected[:, onset:]
-    length = windows - onset
-    one = after[node]
-    if fault == "healthy":
-        return set()
-    if fault == "victim":
-        # It waits for others: fewer of everything, none of it slower.
-        after[node] = one * 0.3
-        return set()
-    if fault == "common cause":
-        many = random.choice(nodes, int(nodes * random.uniform(0.3, 0.8)), replace=False)
-        after[many] = _later(after[many], np.full((len(many), length), np.log2(1.5)))
-        return set()
-    share = np.ones(length)
+    after, length = expected[:, onset:], windows - onset
+    chosen = random.choice(nodes, len(faults), replace=False)
+    match faults:
+        case [none] if none == HEALTHY:
+            return {}
+        case ["victim"]:
+            # It waits for others: fewer of everything, none of it slower.
+            after[chosen] *= 0.3
+            return {}
+        case ["common cause"]:
+            many = random.choice(nodes, int(nodes * random.uniform(0.3, 0.8)), replace=False)
+            for node in many:
+                after[node] = _later(after[node], np.full(length, np.log2(1.5)))
+            return {}
+    ill = {int(node): fault for node, fault in zip(chosen, faults, strict=True)}
+    for node, fault in ill.items():
+        after[node] = _partly(after[node], *_shape(fault, length))
+    return ill
+
+
+def _shape(fault: str, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how many octaves, and which share of the values, are later in each of ``length`` windows."""
+    whole = np.ones(length)
     match fault:
         case "+15 %" | "+25 %" | "+50 %":
-            octaves = np.full(length, np.log2(1 + int(fault[1:3]) / 100))
+            return whole * np.log2(1 + int(fault[1:3]) / 100), whole
         case "2 % x 16":
-            octaves, share = np.full(length, 4.0), np.full(length, 0.02)
+            return whole * 4.0, whole * 0.02
         case "0.5 % x 64":
-            octaves, share = np.full(length, 6.0), np.full(length, 0.005)
+            return whole * 6.0, whole * 0.005
         case "intermittent":
             # A minute on, a minute off.
-            octaves = np.where(np.arange(length) % 8 < 4, 1.0, 0.0)
+            return np.where(np.arange(length) % 8 < 4, 1.0, 0.0), whole
         case "drift":
-            octaves = np.log2(np.linspace(1, 1.6, length))
+            return np.log2(np.linspace(1, 1.6, length)), whole
         case "one CPU":
-            octaves, share = np.full(length, 2.0), np.full(length, 1 / 8)
-        case _:
-            raise ValueError(fault)
-    after[node] = _partly(one, octaves, share)
-    return {node}
+            return whole * 2.0, whole / 8
+    raise ValueError(fault)
 
 
 def _phases(pools: int, random: np.random.Generator, windows: int) -> list[int]:

@@ -35,15 +35,15 @@ def wasserstein(slots: np.ndarray) -> np.ndarray:
 
 def pairwise(slots: np.ndarray) -> np.ndarray:
     """Sum of Euclidean distances to all other nodes, normalised among the nodes, in the manner of Minder."""
-    counts = slots.sum(axis=-1, keepdims=True)
-    parts = np.where(counts > 0, slots / np.maximum(counts, 1), np.nan)
-    filled = np.nan_to_num(parts).transpose(1, 0, 2)
-    squares = (filled**2).sum(axis=-1)
-    apart = squares[:, :, None] + squares[:, None, :] - 2 * filled @ filled.transpose(0, 2, 1)
-    known = ~np.isnan(parts[..., 0]).T
-    both = known[:, :, None] & known[:, None, :]
-    sums = (np.sqrt(np.maximum(apart, 0)) * both).sum(axis=-1)
-    return _robust(np.where(known, sums, np.nan).T)
+    sums = np.full(slots.shape[:2], np.nan)
+    for window in range(slots.shape[1]):
+        counts = slots[:, window].sum(axis=-1)
+        known = counts > 0
+        parts = slots[known, window] / counts[known, None]
+        squares = (parts**2).sum(axis=-1)
+        apart = squares[:, None] + squares - 2 * parts @ parts.T
+        sums[known, window] = np.sqrt(np.maximum(apart, 0)).sum(axis=-1)
+    return _robust(sums)
 
 
 RIVALS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import exp, factorial
 
 import numpy as np
 
-from sim.cluster import FAULTS, HEALTHY, INTERVALS, Cluster, Pool, make_cluster
+from sim.cluster import FAULTS, HEALTHY, INTERVALS, NONE, Cluster, Pool, make_cluster
 from sim.rivals import RIVALS, in_a_row
 from tracer.compare.deviation import of_histograms
 from tracer.compare.metrics import Series
 
-__all__ = ["OURS", "Counts", "Scores", "told"]
+__all__ = ["OURS", "Counts", "Scores", "told", "upper_bound"]
 
 OURS = "foreshock"
-_HEALTHY_TIMES = 10
-_LOOKS = (3, 4, 5, 6, 8, 12, 16, 24)
+_ONE_OF = 100
+_LOOKS = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+_ONE_SIDED = 0.05
 _DAY_S = 86400
 _NS = 10**9
 
@@ -45,10 +47,11 @@ class Counts:
 
     def add(self, cluster: Cluster, flagged: set[int]) -> None:
         """Count what was said of one cluster."""
-        self.hits += len(flagged & cluster.ill)
-        self.accused += len(flagged - cluster.ill)
-        self.missed += len(cluster.ill - flagged)
-        self.found[cluster.fault] += bool(flagged & cluster.ill)
+        ill = set(cluster.ill)
+        self.hits += len(flagged & ill)
+        self.accused += len(flagged - ill)
+        self.missed += len(ill - flagged)
+        self.found.update(cluster.ill[node] for node in flagged & ill)
 
 
 class Scores:
@@ -62,32 +65,40 @@ class Scores:
         self.counts: dict[str, Counts] = {name: Counts() for name in (OURS, *RIVALS)}
         self.thresholds: dict[str, float] = {}
         self.drawn: Counter[str] = Counter()
-        self.healthy_accused: Counter[str] = Counter()
+        self.well_days: dict[str, float] = dict.fromkeys(self.counts, 0.0)
+        self.well_accused: Counter[str] = Counter()
         self.delays: dict[str, list[int]] = {}
 
-    def run(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, seed: int) -> None:
-        """Judge ``clusters`` of each fault, and ten times as many healthy ones."""
-        self._tune(pools, max(4, clusters // 4), seed + 1)
-        for cluster in self._clusters(pools, clusters, seed):
-            self.drawn[cluster.fault] += 1
+    def run(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, healthy: int, seed: int) -> None:
+        """Judge ``clusters`` of each fault and as many healthy ones; foreshock alone judges ``healthy`` more."""
+        if clusters:
+            self._tune(pools, max(2, clusters // 4), seed + 1)
+        random = np.random.default_rng(seed)
+        for cluster in self._clusters(pools, clusters, random):
+            self.drawn.update(cluster.ill.values())
             for name, flagged in self._judged(cluster).items():
                 self.counts[name].add(cluster, flagged)
-                self.healthy_accused[name] += len(flagged) if cluster.fault == "healthy" else 0
-                if name == OURS and flagged & cluster.ill:
-                    self.delays.setdefault(cluster.fault, []).append(_delay(cluster))
+                self._watched(name, cluster, flagged)
+            for node, windows in _delays(cluster).items():
+                self.delays.setdefault(cluster.ill[node], []).append(windows)
+        for _ in range(healthy):
+            cluster = make_cluster(_any(pools, random), [HEALTHY], random, self.nodes, self.windows)
+            self._watched(OURS, cluster, _flagged(cluster.slots, cluster.first))
 
-    @property
-    def node_days(self) -> float:
-        """How long healthy nodes were watched."""
-        return self.drawn["healthy"] * self.nodes * self.windows * INTERVALS / _DAY_S
+    def _watched(self, name: str, cluster: Cluster, flagged: set[int]) -> None:
+        well = self.nodes - len(cluster.ill)
+        self.well_days[name] += well * self.windows * INTERVALS / _DAY_S
+        self.well_accused[name] += len(flagged - set(cluster.ill))
 
-    def _clusters(self, pools: Mapping[Series, Sequence[Pool]], number: int, seed: int) -> Iterator[Cluster]:
-        random = np.random.default_rng(seed)
-        series = sorted(pools)
-        for fault in (*FAULTS, *HEALTHY):
-            for _ in range(number * (_HEALTHY_TIMES if fault == "healthy" else 1)):
-                chosen = pools[series[int(random.integers(len(series)))]]
-                yield make_cluster(chosen, fault, random, self.nodes, self.windows)
+    def _clusters(
+        self, pools: Mapping[Series, Sequence[Pool]], number: int, random: np.random.Generator
+    ) -> Iterator[Cluster]:
+        # Of so many nodes one may have each fault, and still they are few.
+        single = [(fault,) for fault in FAULTS]
+        every = [FAULTS] if self.nodes >= _ONE_OF * len(FAULTS) else single
+        for faults in (*every, *((none,) for none in NONE)):
+            for _ in range(number):
+                yield make_cluster(_any(pools, random), faults, random, self.nodes, self.windows)
 
     def _judged(self, cluster: Cluster) -> dict[str, set[int]]:
         found = {OURS: _flagged(cluster.slots, cluster.first)}
@@ -98,8 +109,9 @@ class Scores:
 
     def _tune(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, seed: int) -> None:
         kept: dict[str, list[tuple[np.ndarray, Cluster]]] = {name: [] for name in RIVALS}
-        for cluster in self._clusters(pools, clusters, seed):
-            bare = Cluster(cluster.slots[:0], 0, cluster.fault, cluster.onset, cluster.ill)
+        random = np.random.default_rng(seed)
+        for cluster in self._clusters(pools, clusters, random):
+            bare = replace(cluster, slots=cluster.slots[:0])
             for name, method in RIVALS.items():
                 kept[name].append((in_a_row(method(cluster.slots)), bare))
         for name, scored in kept.items():
@@ -113,35 +125,59 @@ def _f1(scored: Sequence[tuple[np.ndarray, Cluster]], threshold: float) -> float
     return counts.f1
 
 
+def _any(pools: Mapping[Series, Sequence[Pool]], random: np.random.Generator) -> Sequence[Pool]:
+    return pools[sorted(pools)[int(random.integers(len(pools)))]]
+
+
 def _flagged(slots: np.ndarray, first: int) -> set[int]:
     return {one.node for one in of_histograms(slots, INTERVALS * _NS, first).deviations}
 
 
-def _delay(cluster: Cluster) -> int:
-    """Return after how many windows of the fault it is found, when the recording ends there."""
+def _delays(cluster: Cluster) -> dict[int, int]:
+    """Return after how many windows of its fault a node is found, when the recordings end there, as far as it is."""
+    found: dict[int, int] = {}
     for windows in _LOOKS:
-        if cluster.ill <= _flagged(cluster.slots[:, : cluster.onset + windows], cluster.first):
-            return windows
-    return cluster.slots.shape[1] - cluster.onset
+        if len(found) == len(cluster.ill) or cluster.onset + windows > cluster.slots.shape[1]:
+            break
+        flagged = _flagged(cluster.slots[:, : cluster.onset + windows], cluster.first)
+        found |= {node: windows for node in flagged & set(cluster.ill) if node not in found}
+    return found
+
+
+def upper_bound(events: int) -> float:
+    """Return the mean of a Poisson distribution that makes so few events in one of twenty cases: the upper bound."""
+
+    def chance(mean: float) -> float:
+        return sum(exp(-mean) * mean**number / factorial(number) for number in range(events + 1))
+
+    low, high = 0.0, 10.0 + 3 * events
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) > _ONE_SIDED else (low, middle)
+    return high
 
 
 def told(scores: Scores) -> Iterator[str]:
     """Yield the scores as lines."""
-    yield f"{scores.nodes} nodes, {scores.windows} windows of {INTERVALS} s; {sum(scores.drawn.values())} clusters"
+    yield f"{scores.nodes} nodes, {scores.windows} windows of {INTERVALS} s; {sum(scores.drawn.values())} faults"
     yield ""
-    yield f"{'':<14}{'precision':>10}{'recall':>8}{'F1':>8}{'accused of healthy':>20}{'per 1,000 node-days':>21}"
+    titles = f"{'precision':>10}{'recall':>8}{'F1':>8}{'threshold':>11}"
+    yield f"{'':<14}{titles}{'accused of well nodes':>23}{'in node-days':>14}"
     for name, counts in scores.counts.items():
-        accused = scores.healthy_accused[name]
-        per = accused / max(scores.node_days, 1e-9) * 1000
-        yield (f"{name:<14}{counts.precision:>10.3f}{counts.recall:>8.3f}{counts.f1:>8.3f}{accused:>20}{per:>21.1f}")
-    yield f"healthy nodes were watched for {scores.node_days:.0f} node-days, each judged once in ten minutes"
-    if not scores.healthy_accused[OURS]:
-        # Of nothing seen in so long, a rate of three in that time would be seen with 95 %.
-        yield f"none accused: with 95 % confidence less than {3 / scores.node_days * 1000:.1f} per 1,000 node-days"
+        limit = f"{scores.thresholds[name]:.2f}" if name in scores.thresholds else "its own"
+        quality = f"{counts.precision:>10.3f}{counts.recall:>8.3f}{counts.f1:>8.3f}"
+        yield f"{name:<14}{quality}{limit:>11}{scores.well_accused[name]:>23}{scores.well_days[name]:>14.0f}"
+    accused, days = scores.well_accused[OURS], max(scores.well_days[OURS], 1e-9) / 1000
+    yield (
+        f"{OURS}: {accused / days:.2f} false alarms per 1,000 node-days, with 95 % confidence less than "
+        f"{upper_bound(accused) / days:.2f}; each node is judged once in ten minutes"
+    )
     yield ""
-    yield f"{'recall':<14}" + "".join(f"{name:>13}" for name in scores.counts) + f"{'windows':>10}"
+    yield (
+        f"{'recall':<14}" + "".join(f"{name:>13}" for name in scores.counts) + f"{'windows until found':>21}{'90 %':>6}"
+    )
     for fault in FAULTS:
         drawn = max(1, scores.drawn[fault])
         found = "".join(f"{counts.found[fault] / drawn:>13.2f}" for counts in scores.counts.values())
-        delays = scores.delays.get(fault)
-        yield f"{fault:<14}{found}" + (f"{np.median(delays):>10.0f}" if delays else f"{'–':>10}")
+        delays = np.array(scores.delays.get(fault, [np.nan]))
+        yield f"{fault:<14}{found}{np.median(delays):>21.0f}{np.percentile(delays, 90):>6.0f}"

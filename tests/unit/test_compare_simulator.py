@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sim.cluster import FAULTS, HEALTHY, INTERVALS, Cluster, Pool, make_cluster, read_pools
+from sim.cluster import FAULTS, INTERVALS, NONE, Cluster, Pool, make_cluster, read_pools
 from sim.recordings import DEMO, moved
 from sim.rivals import RIVALS, in_a_row
-from sim.score import OURS, Counts, Scores, told
+from sim.score import OURS, Counts, Scores, told, upper_bound
 
 from tracer.compare.metrics import Series
+from tracer.compare.robust import medians
 from tracer.compare.shapes import centroids, means_ns
 from tracer.histogram import SLOTS
 
@@ -21,7 +22,7 @@ def pools() -> dict[Series, list[Pool]]:
 
 def drawn(pools: dict[Series, list[Pool]], fault: str, part: str = "NET_RX") -> Cluster:
     chosen = next(found for series, found in pools.items() if series.part == part)
-    return make_cluster(chosen, fault, np.random.default_rng(7), 24, 38)
+    return make_cluster(chosen, [fault], np.random.default_rng(7), 24, 38)
 
 
 def test_windows_are_those_of_the_recording(pools: dict[Series, list[Pool]]):
@@ -39,13 +40,18 @@ def test_a_fault_makes_its_node_slower_by_what_it_says(pools: dict[Series, list[
     (ill,) = cluster.ill
     means = means_ns(cluster.slots, cluster.first)
     # Medians: every node has bursts.
-    change = np.nanmedian(means[:, cluster.onset :], axis=1) / np.nanmedian(means[:, : cluster.onset], axis=1)
+    change = medians(means[:, cluster.onset :], 1) / medians(means[:, : cluster.onset], 1)
     assert change[ill] / np.nanmedian(change) == pytest.approx(ratio, rel=0.1)
 
 
 def test_victims_and_common_causes_have_no_ill_node(pools: dict[Series, list[Pool]]):
-    assert all(not drawn(pools, fault).ill for fault in HEALTHY)
-    assert all(len(drawn(pools, fault).ill) == 1 for fault in FAULTS)
+    assert all(not drawn(pools, none).ill for none in NONE)
+    assert all([*drawn(pools, fault).ill.values()] == [fault] for fault in FAULTS)
+
+
+def test_faults_of_several_nodes_are_in_one_cluster(pools: dict[Series, list[Pool]]):
+    chosen = next(iter(pools.values()))
+    assert sorted(make_cluster(chosen, FAULTS, np.random.default_rng(1), 24, 38).ill.values()) == sorted(FAULTS)
 
 
 def test_moving_values_keeps_their_number():
@@ -68,16 +74,23 @@ def test_every_rival_sees_a_node_that_is_twice_as_slow(pools: dict[Series, list[
 
 def test_scores_count_nodes():
     counts = Counts()
-    cluster = Cluster(np.zeros((4, 1, 1)), 0, "+50 %", 0, frozenset({1}))
+    cluster = Cluster(np.zeros((4, 1, 1)), 0, 0, {1: "+50 %"})
     counts.add(cluster, {1, 2})
     counts.add(cluster, set())
     assert (counts.hits, counts.accused, counts.missed) == (1, 1, 1)
     assert counts.precision == counts.recall == counts.f1 == 0.5
+    assert counts.found == {"+50 %": 1}
 
 
 def test_a_small_run_tells_all_of_it(pools: dict[Series, list[Pool]]):
     scores = Scores(16, 38)
-    scores.run({series: found for series, found in pools.items() if series.part == "NET_RX"}, 1, 1)
+    scores.run({series: found for series, found in pools.items() if series.part == "NET_RX"}, 1, 1, 1)
     lines = "\n".join(told(scores))
     assert all(name in lines for name in (OURS, *RIVALS, *FAULTS))
-    assert scores.counts[OURS].f1 > max(scores.counts[name].f1 for name in RIVALS)
+    assert scores.counts[OURS].precision == 1 and scores.counts[OURS].f1 > 0.9
+    assert scores.well_days[OURS] > scores.well_days["KS"] > 0
+
+
+@pytest.mark.parametrize("events, most", [(0, 2.996), (1, 4.744), (5, 10.513)])
+def test_the_bound_of_rare_events_is_that_of_a_poisson_distribution(events: int, most: float):
+    assert upper_bound(events) == pytest.approx(most, abs=0.001)
