@@ -11,6 +11,7 @@ from unit.deep_samples import deep_windows, write_deep
 from unit.synthetic import HEADER
 from unit.test_gate import CHANGES, TABLES, changed, columns
 
+from tracer.blackbox.redact import Redactor
 from tracer.commands import main
 from tracer.commands._alerts import ReplayedAlerts
 from tracer.recording import RecordingWriter
@@ -32,8 +33,10 @@ def test_any_column_may_be_anything(table, how):
         hostile = [*changed(table, column, CHANGES[how])]
         payload = Payload(HEADER)
         alerts, weights = ReplayedAlerts(payload.source), StackWeights(payload.source, Selection(pid=60, cpus=(0,)))
-        tables = CsvTables(payload.source, Selection(pid=60, cpus=(0, 1)))
+        tables, redactor = CsvTables(payload.source, Selection(pid=60, cpus=(0, 1))), Redactor(b"key")
         for windows in hostile:
+            redactor.learn_windows(windows)
+            assert [len(redactor.window(one).rows) for one in windows] == [len(one.rows) for one in windows]
             payload.add_interval(windows)
             alerts.add_interval(windows)
             weights.add_interval(windows)
@@ -57,6 +60,7 @@ def test_a_header_may_be_anything(tmp_path, probes):
         writer.write(deep_windows(0))
     for command in (
         ["report", str(path), "-o", str(tmp_path / "out.html")],
+        ["report", str(path), "--text", "--redact", "--baseline", str(path)],
         *(
             ["export", str(path), "--format", form, "-o", str(tmp_path / form)]
             for form in ("json", "csv", "folded", "pprof")

@@ -20,6 +20,7 @@ from tracer.window import Window
 __all__ = ["Redactor", "has_names", "has_texts"]
 
 _MOST_NAMES = 20_000
+_DEEPEST = 32
 _HOST_KEYS = frozenset({"host", "hostname", "nodename", "node"})
 #: The kernel's own threads, and foreshock: they name nobody, and evidence needs them.
 _KERNEL = re.compile(
@@ -138,12 +139,14 @@ class Redactor:
             self._redact.cache_clear()
         return self._redact(text)
 
-    def tree(self, value: Any, key: str = "") -> Any:
-        """Return a map or a list with all its texts redacted; its keys stay."""
+    def tree(self, value: Any, key: str = "", depth: int = 0) -> Any:
+        """Return a map or a list with all its texts redacted; its keys stay. What lies deeper than anybody's goes."""
+        if isinstance(value, (Mapping, list, tuple)) and depth == _DEEPEST:
+            return "…"
         if isinstance(value, Mapping):
-            return {name: self.tree(item, str(name)) for name, item in value.items()}
+            return {name: self.tree(item, str(name), depth + 1) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.tree(item) for item in value]
+            return [self.tree(item, "", depth + 1) for item in value]
         if isinstance(value, str):
             return self.name(value) if key in _HOST_KEYS else self.text(value)
         return value
