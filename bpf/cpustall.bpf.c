@@ -77,6 +77,7 @@ helper void end_feed(struct cpustall_row *stall, u64 now)
 	u64 delay_ns = now - stall->feed_since_ns;
 
 	stall->feed_since_ns = 0;
+	stall->fed_ns = now;
 	if ((s64)delay_ns < 0)
 		stall->negative++;
 	else

@@ -27,7 +27,8 @@ struct cpustall_row {
 	u64 unreadable;      /* samples of kernel mode that could not tell whether another task is due */
 	u32 evidence;        /* CPUSTALL_* of the latest sample */
 	u32 vector;          /* of the softirq, if that is open */
-	u64 pad[2];
+	u64 fed_ns;          /* the watchdog's thread ran last */
+	u64 pad;
 
 	struct hist stall;
 	struct hist feed;

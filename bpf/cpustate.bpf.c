@@ -102,6 +102,8 @@ handler cpustate_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row
 			row->running_ns += elapsed_ns - stolen_ns;
 		else
 			row->idle_ns += elapsed_ns - stolen_ns;
+		if (!pid && elapsed_ns >= CPU_TICKLESS_NS)
+			row->idle_until_ns = now;
 	}
 	cpu_push_stay(row, (void *)ctx[2], now);
 	cpu_write(&row->writes);

@@ -6,6 +6,9 @@
 /* The latest tasks that ran on a CPU: enough to say who held it during a long wait. A power of two. */
 #define CPU_STAYS 32
 
+/* In so long an idle the tick has been off, at 100 Hz as well. */
+#define CPU_TICKLESS_NS 10000000
+
 /* One stay of a task on a CPU. It ends where the next one starts. */
 struct cpu_stay {
 	u64 started_ns;
@@ -50,7 +53,8 @@ struct cpu_row {
 	u32 hardirq_run_valid;
 	u32 first_pid; /* of the task that ran until the first switch, which says so; 0: idle */
 	u32 pad;
-	u64 waited_ns; /* by the task that was switched in last; 0: not known */
+	u64 waited_ns;     /* by the task that was switched in last; 0: not known */
+	u64 idle_until_ns; /* the end of the latest stay of the idle task that was long enough for the tick to stop */
 
 	struct cpu_stay stays[CPU_STAYS]; /* stays[switches % CPU_STAYS] is the running one */
 };

@@ -19,7 +19,7 @@ AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 def doctor(checkout: Path, *options: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*before, sys.executable, "-m", "tracer", "doctor", *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/", timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/", timeout=180)
 
 
 def test_can_run_here(checkout):

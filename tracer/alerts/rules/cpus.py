@@ -77,7 +77,7 @@ def _countdown(
 
 
 def _before(row: np.void | None, rows: list[tuple[int, np.void]], since_ns: int) -> dict[str, int]:
-    """Return when the CPU was last idle and its watchdog last fed, as far as its latest stays tell."""
+    """Return when the CPU was last idle and its watchdog last fed, as far as that is known."""
     told = row if row is not None else rows[-1][1]
     known = rows[-1][1] if rows and "fed_ns" in (rows[-1][1].dtype.names or ()) else None
     fed_ns, idle_ns = (int(known[name]) if known is not None else 0 for name in ("fed_ns", "idle_ns"))

@@ -29,8 +29,6 @@ _NONE = np.zeros(0, dtype=_ROW)
 _SETTING = "CPUSTALL_THRESHOLD_NS"
 #: Waiting tasks looked up in /proc per interval, 50 µs each; the oldest first, the others next time.
 _LOOKUPS = 16
-#: In so long an idle the clock's tick has been off.
-_TICKLESS_NS = 10_000_000
 
 _Ages = npt.NDArray[np.int64]
 
@@ -125,21 +123,8 @@ class Reader:
         rows["pid"], rows["comm"] = stays["pid"][overdue], stays["comm"][overdue]
         if kind == b"softirq":
             rows["vector"] = self._cpus["softirq_vector"][overdue]
-        for row in rows:
-            row["fed_ns"], row["idle_ns"] = _fed_and_idle(self._cpus["stays"][row["cpu"]], int(row["cpu"]))
+        rows["fed_ns"], rows["idle_ns"] = self._stalls["fed_ns"][overdue], self._cpus["idle_until_ns"][overdue]
         return rows
-
-
-def _fed_and_idle(stays: np.ndarray, cpu: int) -> tuple[int, int]:
-    """Return when the CPU's stopper last ran, which feeds the watchdog, and when the CPU was last idle for long.
-
-    By its latest stays; 0 where they do not go back so far.
-    """
-    stays = np.sort(stays[stays["started_ns"] > 0], order="started_ns")
-    stoppers = stays["started_ns"][stays["comm"] == f"migration/{cpu}".encode()]
-    begun, ended = stays["started_ns"][:-1], stays["started_ns"][1:]
-    idle = ended[(stays["pid"][:-1] == 0) & (ended - begun >= _TICKLESS_NS)]
-    return int(stoppers.max(initial=0)), int(idle.max(initial=0))
 
 
 def _ages(since_ns: np.ndarray, now_ns: int) -> _Ages:
