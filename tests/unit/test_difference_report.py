@@ -282,5 +282,5 @@ def test_a_clock_that_is_set_between_two_ranges_keeps_them_apart(demo: Recording
     path = str(twin(tmp_path / "set.fsk", demo, "n", seconds=60, change=setting, skew_ns=3600 * SECOND))
     done = run("--range", "0s..25s", "--range", "32s..58s", path)
     assert done.exit_code == 0
-    assert "2026-11-30 09:35:42 UTC to 09:36:07 UTC" in said(done)
-    assert "2026-11-30 08:36:14 UTC to 08:36:40 UTC" in said(done)
+    assert "2026-11-30 09:35:42 to 09:36:07 UTC" in said(done)
+    assert "2026-11-30 08:36:14 to 08:36:40 UTC" in said(done)

@@ -75,7 +75,7 @@ def diff(files: tuple[str, ...], times: tuple[TimeRange, ...], limit: float | No
         output = "\n".join(render(found, width=width, color=wants_color(sys.stdout)))
         click.echo(output if shows_unicode(sys.stdout) else plain_ascii(output))
     if found.failing:
-        raise LimitPassedError(failure(found), hint="what is slower, by how much and whose doing it is is said above")
+        raise LimitPassedError(failure(found), hint="the numbers, and who took the time, are on standard output")
 
 
 def _check(files: tuple[str, ...], times: tuple[TimeRange, ...]) -> None:

@@ -14,8 +14,9 @@ __all__ = ["by", "failure", "headline", "interval", "measured", "signed", "who"]
 
 #: Of a change that is greater than this its factor is told.
 _FACTOR = 9.5
+_GREATEST = 999
 _WHO = 3
-_CLEARLY = 2
+_CLEARLY, _MATTERS = 2, 0.1
 
 
 def headline(found: Difference) -> str:
@@ -45,15 +46,17 @@ def measured(one: Change) -> str:
 
 def by(one: Change) -> str:
     """Return how much it changed: ``+23 %``, ``×45``; ``new`` of what was not there."""
-    return _relative(one.after, one.before)
+    if not one.before:
+        return "new" if one.after else "±0 %"
+    return _relative(one.after / one.before, as_factor=_is_great(one))
 
 
 def interval(one: Change) -> str:
     """Return between what the change lies: ``+12 to +35 %``."""
     if not one.before:
         return MISSING
-    low, high = (_relative(value, one.before) for value in (one.low, one.high))
-    return f"{low.removesuffix(' %')} to {high}" if low.endswith("%") and high.endswith("%") else f"{low} to {high}"
+    low, high = (_relative(value / one.before, as_factor=_is_great(one)) for value in (one.low, one.high))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def signed(seconds: float) -> str:
@@ -69,7 +72,9 @@ def who(found: Difference) -> list[str]:
         return []
     # Whoever took less is no reason for what became slower.
     likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0) == bool(found.slower)]
-    return [f"{told(one)}." for one in sorted(likely, key=lambda one: (not one.judged, -abs(one.change)))[:_WHO]]
+    most = max((abs(one.change) for one in likely), default=0)
+    named = [one for one in likely if abs(one.change) >= _MATTERS * most]
+    return [f"{told(one)}." for one in sorted(named, key=lambda one: (not one.judged, -abs(one.change)))[:_WHO]]
 
 
 def failure(found: Difference) -> str:
@@ -98,11 +103,11 @@ def _are(number: int) -> str:
     return f"{'are' if number > 1 else 'is'} {number}"
 
 
-def _relative(value: float, before: float) -> str:
-    if not before:
-        return "new" if value else "±0 %"
-    ratio = value / before
-    if ratio > _FACTOR:
-        return f"×{ratio:.3g}" if ratio < 1000 else "×1000 and more"
-    change = ratio - 1
-    return f"{'+' if change >= 0 else '-'}{percent(abs(change))}"
+def _is_great(one: Change) -> bool:
+    return one.after > _FACTOR * one.before
+
+
+def _relative(ratio: float, *, as_factor: bool) -> str:
+    if as_factor:
+        return f"×{ratio:.3g}" if ratio < _GREATEST else f">×{_GREATEST}"
+    return f"{'+' if ratio >= 1 else '-'}{percent(abs(ratio - 1))}"

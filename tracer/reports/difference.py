@@ -47,9 +47,9 @@ def render(found: Difference, *, width: int = 80, color: bool = False) -> list[s
 def _told(side: Side) -> str:
     source = side.node.source
     start, end = source.unix_ns(side.start_ns), source.unix_ns(side.end_ns)
-    when = f"{moment(start)} to {moment(end, date=False)}" if start == start else ""
+    when = f"{moment(start).removesuffix(' UTC')} to {moment(end, date=moment(start)[:10] != moment(end)[:10])}"
     windows = f"{duration(side.seconds * 1e9)} in {many(len(side.node.seen_ns.nonzero()[0]), 'window')}"
-    return " · ".join(filter(None, (source.host or "unknown host", side.name, when, windows)))
+    return " · ".join(filter(None, (source.host or "unknown host", side.name, when if start == start else "", windows)))
 
 
 def _scope(found: Difference) -> str:

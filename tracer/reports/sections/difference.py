@@ -36,7 +36,7 @@ def changed(kind: str, changes: Sequence[Change]) -> Section | None:
         for one in changes[:ROWS]
     ]
     columns = [
-        Column("what", right=False, flexible=True, least=16),
+        Column("what", right=False, flexible=True, least=24),
         *(Column("before"), Column("after"), Column("change"), Column("between", rank=2), Column("costs", rank=1)),
     ]
     return Section(_TITLES[kind], columns, rows, more(changes[ROWS:], "other")) if rows else None
@@ -45,20 +45,16 @@ def changed(kind: str, changes: Sequence[Change]) -> Section | None:
 def parties(found: Sequence[Party]) -> Section | None:
     """Who had more or less time."""
     rows = [
-        [
-            one.name,
-            _DID[one.kind],
-            *(duration(value * 1e9) for value in (one.before, one.after)),
-            signed(one.change),
-            one.cgroup,
-        ]
+        [one.name, _DID[one.kind], *(duration(value * 1e9) for value in (one.before, one.after)), signed(one.change)]
         for one in found
     ]
     columns = [
         Column("who", right=False, flexible=True, least=16),
         *(Column("did", right=False), Column("before"), Column("after"), Column("change", rank=1)),
-        Column("cgroup", right=False, flexible=True, least=10, tail=True, rank=2),
     ]
+    if any(one.cgroup not in ("", "/") for one in found):
+        columns.append(Column("cgroup", right=False, flexible=True, least=10, tail=True, rank=2))
+        rows = [[*row, one.cgroup] for row, one in zip(rows, found, strict=True)]
     return Section("WHO  time of each second, of all CPUs and all that wait together", columns, rows) if rows else None
 
 
