@@ -95,7 +95,7 @@ def test_quantiles_are_those_of_printed_tables(probability: float, freedom: floa
     assert t_quantile(probability, freedom) == pytest.approx(table, abs=6e-4)
 
 
-@pytest.mark.parametrize("sizes", [(4, 30), (8, 8), (30, 30)])
+@pytest.mark.parametrize("sizes", [(5, 30), (8, 8), (30, 30)])
 def test_intervals_hold_as_often_as_they_say(sizes: tuple[int, int]):
     random, held = np.random.default_rng(5), 0
     for _ in range(1500):
@@ -177,7 +177,7 @@ def test_cohorts_that_are_alike_say_so_and_exit_with_0(rollout: list[str]):
 
 
 def test_what_else_differs_is_shown(tmp_path: Path, demo: Recording):
-    labels = [{"image": "new" if place < 4 else "old", "zone": "a" if place < 4 else "b"} for place in range(9)]
+    labels = [{"image": "new" if place < 5 else "old", "zone": "a" if place < 5 else "b"} for place in range(11)]
     done = run("--by", "image", *nodes_of(tmp_path, demo, labels, None), width=100)
     title = done.stdout.index("WHAT ELSE DIFFERS")
     assert done.stdout[title:].splitlines()[2].split() == ["label", "/", "zone", "new", "a", "b"]
@@ -220,7 +220,7 @@ def test_too_few_nodes_are_said(rollout: list[str]):
     done = run("--by", "image", *rollout[:9])  # six and three
     assert done.exit_code == 4
     assert "too few nodes to tell cohorts from chance: new (6 nodes), old (3 nodes)" in done.stderr
-    assert "two cohorts of 4 nodes" in done.stderr
+    assert "two cohorts of 5 nodes" in done.stderr
 
 
 def test_recordings_of_one_host_are_one_node(tmp_path: Path, demo: Recording):
@@ -251,7 +251,7 @@ def test_nodes_without_the_label_and_small_cohorts_are_named(rollout: list[str],
 
 
 def test_hostile_labels_are_shown_harmless(tmp_path: Path, demo: Recording):
-    labels = [{"rack": HOSTILE if place < 4 else 'r1" is fine'} for place in range(8)]
+    labels = [{"rack": HOSTILE if place < 5 else 'r1" is fine'} for place in range(10)]
     paths = nodes_of(tmp_path, demo, labels, None)
     done = run("--by", "rack", *paths)
     assert done.exit_code == 0
@@ -278,7 +278,9 @@ def test_a_small_simulation_tells_a_slower_image_from_the_same_one():
     scores = simulate(pools, 2, 2, ((12, 24),))
     same, slow = scores[(12, 24), 1.0], scores[(12, 24), 1.1]
     assert same.intervals == 2 * 3 * len(pools)
-    assert same.told == 0 and slow.told == 2
+    # One in twenty comparisons of the same image may be wrong; of two both are not.
+    assert same.told < 2 and slow.told == 2
+    assert min(same.single, slow.single) >= 2 * len(pools) * 3 * 0.6
 
 
 def test_what_is_slowed_takes_so_much_longer():

@@ -30,10 +30,10 @@ class Contrast:
 
 
 def contrast(ours: np.ndarray, theirs: np.ndarray, error: float) -> Contrast:
-    """Compare two groups' values, one per node, shapes ``(n,)`` and ``(m,)``, at least two each.
+    """Compare two groups' values, one per node, shapes ``(n,)`` and ``(m,)``, at least four each.
 
-    The interval misses the truth with probability ``error``. Welch's, of means without the outer fifth on either side
-    where there are nodes enough: one straggler is not its group's doing. Source: Yuen, Biometrika 61 (1974) 165-170.
+    The interval misses the truth with probability ``error``. Welch's, of means without the outer fifth on either
+    side: one straggler is not its group's doing. Source: Yuen, Biometrika 61 (1974) 165-170.
     """
     (mean, variance, left), (other, their_variance, their_left) = _trimmed(ours), _trimmed(theirs)
     parts = variance / left, their_variance / their_left
@@ -70,7 +70,7 @@ def _trimmed(values: np.ndarray) -> tuple[float, float, int]:
     """Return the trimmed mean, the variance of one value in it, and how many values it is of."""
     ordered = np.sort(values)
     number = len(ordered)
-    cut = int(limits.TRIMMED * number) if number >= limits.FEW_NODES else 0
+    cut = int(limits.TRIMMED * number)
     left = number - 2 * cut
     inner = ordered[cut : number - cut]
     winsorized = np.clip(ordered, inner[0], inner[-1])

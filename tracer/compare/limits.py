@@ -28,8 +28,8 @@ BULK_FLOOR_OF_FEW: Final = log2(EFFECT_OF_FEW) / 5
 #: The same of how many values are beyond a level, where chance alone makes 1 where they are few.
 TAIL_FLOOR: Final = 0.05
 
-#: Cohorts are compared by what their nodes scatter, which fewer don't tell.
-FEWEST_IN_COHORT: Final = 4
+#: Of fewer nodes none can be left out as a straggler, and their scatter is not known.
+FEWEST_IN_COHORT: Final = 5
 #: The share of nodes on either side that may be stragglers, or lucky, without moving their cohort's middle.
 TRIMMED: Final = 0.2
 #: All intervals together miss a truth this rarely, and a difference that is there is seen so often.
