@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.pairs import CHANGES, Wobble, make_side, real_windows
+from sim.pairs import CHANGES, Wobble, make_side, real_side, real_windows
 from sim.recordings import DEMO
 from tracer.compare.limits import EFFECT
 from tracer.compare.metrics import Series
 from tracer.difference.changes import changes_of
 
-__all__ = ["NOISES", "Tally", "judged"]
+__all__ = ["NOISES", "Tally", "apart_in_time", "judged"]
 
 NOISES: Mapping[str, Wobble] = {
     "calm": Wobble(),
@@ -57,6 +57,19 @@ def judged(
     return tally
 
 
+def apart_in_time(windows: Mapping[Series, np.ndarray], number: int, pairs: int, seed: int) -> Tally:
+    """Compare stretches of ``number`` windows of one real recording that have none in common."""
+    random, tally = np.random.default_rng(seed), Tally(pairs)
+    length = len(next(iter(windows.values())))
+    for _ in range(pairs):
+        first = int(random.integers(0, length - 2 * number + 1))
+        second = int(random.integers(first + number, length - number + 1))
+        changes = changes_of(real_side(windows, first, number), real_side(windows, second, number))
+        tally.false += bool(changes.told("slower", EFFECT) or changes.told("faster", EFFECT))
+        tally.gated += bool(changes.told("slower", _GATE))
+    return tally
+
+
 def main() -> None:
     """Simulate pairs, compare them, print how often what was told."""
     parser = argparse.ArgumentParser(prog="make bench-diff", description=__doc__)
@@ -69,6 +82,11 @@ def main() -> None:
     for path in options.recordings or [DEMO]:
         windows = real_windows(path)
         print(f"windows of {path.name}: {', '.join(series.title for series in windows)}", flush=True)
+        for number in options.windows:
+            if len(next(iter(windows.values()))) >= 3 * number:
+                real = apart_in_time(windows, number, options.pairs, options.seed)
+                told = f"{real.false / real.pairs:.3f} told, {real.gated / real.pairs:.3f} gated"
+                print(f"stretches of {number} of its own windows, {real.pairs} pairs: {told}", flush=True)
         titles = "".join(f"{change:>12}" for change in CHANGES if change != "none")
         print(f"{'':<10}{'windows':>8}{'pairs':>7}{'told':>8}{'gated':>8}{titles}")
         for name, wobble in NOISES.items():

@@ -15,7 +15,7 @@ from tracer.compare.metrics import Series
 from tracer.compare.node import Node
 from tracer.histogram import SLOTS
 
-__all__ = ["CHANGES", "Wobble", "make_side", "real_windows"]
+__all__ = ["CHANGES", "Wobble", "make_side", "real_side", "real_windows"]
 
 #: Octaves by which a share of the values becomes longer.
 CHANGES: Mapping[str, tuple[float, float]] = {
@@ -78,6 +78,17 @@ def make_side(
         drawn[:] = random.poisson(expected)
         histograms[series] = Compact.from_slots(drawn)
     return _node(histograms, number)
+
+
+def real_side(windows: Mapping[Series, np.ndarray], start: int, number: int) -> Node:
+    """Return ``number`` windows of the recording itself, from ``start`` on."""
+    return _node(
+        {
+            series: Compact.from_slots(real[start : start + number].astype(np.uint64))
+            for series, real in windows.items()
+        },
+        number,
+    )
 
 
 def _slow(random: np.random.Generator, number: int, wobble: Wobble) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sim.diffs import NOISES, apart_in_time, judged
 from sim.pairs import CHANGES, Wobble, make_side, real_windows
-from sim.recordings import DEMO
+from sim.recordings import DEMO, moved
 
 from tracer.analysis.statistics import Statistics
 from tracer.compare.metrics import Series
@@ -109,6 +110,15 @@ def test_a_change_is_found_and_nothing_else(windows: dict[Series, np.ndarray], c
     # Its values take so much more, as often as they come.
     seconds = windows[RUN].sum() / len(windows[RUN]) * mean.before / 1e9
     assert one.lost == pytest.approx(seconds * (mean.ratio - 1), rel=0.5)
+
+
+def test_the_benchmark_counts_what_was_told_and_what_was_there(windows: dict[Series, np.ndarray]):
+    found = judged(windows, NOISES["calm"], "+50 %", 40, 3, 1)
+    assert (found.pairs, found.found, found.false, found.gated) == (3, 3, 0, 0)
+    assert judged(windows, NOISES["calm"], "none", 40, 3, 1).found == 0
+    then = {series: np.concatenate([real[:10], moved(real[:10], 16, 1.0)]) for series, real in windows.items()}
+    assert apart_in_time(then, 10, 2, 1).gated == 2, "all of it became four times as long"
+    assert apart_in_time({one: np.tile(real[:10], (2, 1)) for one, real in then.items()}, 10, 2, 1).false == 0
 
 
 def test_what_became_faster_is_not_slower(windows: dict[Series, np.ndarray]):
