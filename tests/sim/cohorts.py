@@ -23,7 +23,7 @@ __all__ = ["FACTORS", "SIZES", "Score", "drawn", "slowed", "values"]
 #: What an image makes everything take, as factors.
 FACTORS = (1.0, 1.01, 1.02, 1.05, 1.1)
 #: How many nodes have the new image, and how many the old one.
-SIZES = ((5, 60), (8, 8), (16, 48), (32, 32), (100, 100))
+SIZES = ((8, 60), (8, 8), (16, 48), (32, 32), (100, 100))
 _WINDOWS = 38
 _NS = 1e9
 

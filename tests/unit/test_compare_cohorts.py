@@ -28,7 +28,7 @@ from tracer.recording import Recording, read_recording
 from tracer.units import display_width
 from tracer.window import Window
 
-SECONDS = 24
+SECONDS = 16
 HOSTILE = "\x1b[2Jr9\u202e is fine\n"
 SLOWER = slower(("softirq", "run"), 2)
 
@@ -58,8 +58,8 @@ def nodes_of(
 
 @pytest.fixture(scope="module")
 def rollout(tmp_path_factory: pytest.TempPathFactory, demo: Recording) -> list[str]:
-    """Eight nodes of the old image and six of the new one, on which softirq handlers take 2^(1/4) times as long."""
-    labels = [{"image": "new" if place < 6 else "old", "rack": f"r{place % 2}"} for place in range(14)]
+    """Nine nodes of the old image and eight of the new one, on which softirq handlers take 2^(1/4) times as long."""
+    labels = [{"image": "new" if place < 8 else "old", "rack": f"r{place % 2}"} for place in range(17)]
     return nodes_of(tmp_path_factory.mktemp("rollout"), demo, labels, busier)
 
 
@@ -95,7 +95,7 @@ def test_quantiles_are_those_of_printed_tables(probability: float, freedom: floa
     assert t_quantile(probability, freedom) == pytest.approx(table, abs=6e-4)
 
 
-@pytest.mark.parametrize("sizes", [(5, 30), (8, 8), (30, 30)])
+@pytest.mark.parametrize("sizes", [(8, 30), (8, 8), (30, 30)])
 def test_intervals_hold_as_often_as_they_say(sizes: tuple[int, int]):
     random, held = np.random.default_rng(5), 0
     for _ in range(1500):
@@ -154,7 +154,7 @@ def test_the_slower_image_comes_first_with_its_cost(rollout: list[str]):
     assert done.exit_code == 1
     said = " ".join(done.stdout.split())
     assert said.startswith("image new is slower than old: ")
-    assert "node-days a week on 1,000 nodes" in said and "nodes: old 8, new 6;" in said
+    assert "node-days a week on 1,000 nodes" in said and "nodes: old 9, new 8;" in said
     assert "NET_RX softirq run time" in said and "confidence" in said
 
 
@@ -177,7 +177,7 @@ def test_cohorts_that_are_alike_say_so_and_exit_with_0(rollout: list[str]):
 
 
 def test_what_else_differs_is_shown(tmp_path: Path, demo: Recording):
-    labels = [{"image": "new" if place < 5 else "old", "zone": "a" if place < 5 else "b"} for place in range(11)]
+    labels = [{"image": "new" if place < 8 else "old", "zone": "a" if place < 8 else "b"} for place in range(17)]
     done = run("--by", "image", *nodes_of(tmp_path, demo, labels, None), width=100)
     title = done.stdout.index("WHAT ELSE DIFFERS")
     assert done.stdout[title:].splitlines()[2].split() == ["label", "/", "zone", "new", "a", "b"]
@@ -187,7 +187,7 @@ def test_json_says_what_the_text_says(rollout: list[str]):
     done = run("--json", "--by", "label:image", *rollout)
     tree = json.loads(done.stdout)
     assert done.exit_code == 1 and tree["schema"] == "foreshock.cohorts/1"
-    assert (tree["reference"], tree["cohorts"]) == ("old", {"old": 8, "new": 6})
+    assert (tree["reference"], tree["cohorts"]) == ("old", {"old": 9, "new": 8})
     told = [one for one in tree["effects"] if one["different"]]
     assert told and all(one["low"] > 0 for one in told)
     assert tree["verdict"].startswith("label:image new is slower than old")
@@ -217,10 +217,10 @@ def test_an_unknown_key_is_a_usage_error_with_those_that_are_known(rollout: list
 
 
 def test_too_few_nodes_are_said(rollout: list[str]):
-    done = run("--by", "image", *rollout[:9])  # six and three
+    done = run("--by", "image", *rollout[:11])  # eight and three
     assert done.exit_code == 4
-    assert "too few nodes to tell cohorts from chance: new (6 nodes), old (3 nodes)" in done.stderr
-    assert "two cohorts of 5 nodes" in done.stderr
+    assert "too few nodes to tell cohorts from chance: new (8 nodes), old (3 nodes)" in done.stderr
+    assert "two cohorts of 8 nodes" in done.stderr
 
 
 def test_recordings_of_one_host_are_one_node(tmp_path: Path, demo: Recording):
@@ -251,7 +251,7 @@ def test_nodes_without_the_label_and_small_cohorts_are_named(rollout: list[str],
 
 
 def test_hostile_labels_are_shown_harmless(tmp_path: Path, demo: Recording):
-    labels = [{"rack": HOSTILE if place < 5 else 'r1" is fine'} for place in range(10)]
+    labels = [{"rack": HOSTILE if place < 8 else 'r1" is fine'} for place in range(16)]
     paths = nodes_of(tmp_path, demo, labels, None)
     done = run("--by", "rack", *paths)
     assert done.exit_code == 0

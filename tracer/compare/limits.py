@@ -28,8 +28,9 @@ BULK_FLOOR_OF_FEW: Final = log2(EFFECT_OF_FEW) / 5
 #: The same of how many values are beyond a level, where chance alone makes 1 where they are few.
 TAIL_FLOOR: Final = 0.05
 
-#: Of fewer nodes none can be left out as a straggler, and their scatter is not known.
-FEWEST_IN_COHORT: Final = 5
+#: What nodes scatter is skewed, and few of them don't tell it: five beside sixty were told to differ in one of four
+#: comparisons in which nothing did.
+FEWEST_IN_COHORT: Final = FEW_NODES
 #: The share of nodes on either side that may be stragglers, or lucky, without moving their cohort's middle.
 TRIMMED: Final = 0.2
 #: All intervals together miss a truth this rarely, and a difference that is there is seen so often.
