@@ -32,7 +32,7 @@ export function difference(view: View): void {
   });
 }
 
-/** All series: those whose p99 or maximum moved furthest first. */
+/** All series: those whose p99 or maximum moved furthest first, long ones before short ones. */
 function series(view: View): HTMLElement {
   const [part, base] = [view.part, view.base!];
   const named = new Map([...base.axis.report.series, ...view.report.series].map((one) => [label(one), one]));
@@ -62,7 +62,11 @@ function numbers(slots: Float64Array, edges: Float64Array, seconds: number): [nu
   return [p99, most, total(slots) / seconds];
 }
 
-const moved = (before: number, now: number) => (before > 0 && now > 0 && Number.isFinite(before + now) ? Math.abs(Math.log2(now / before)) : 0);
+/** How many times a latency doubled or halved, weighed by how many digits of microseconds it has: short ones harm less. */
+function moved(before: number, now: number): number {
+  if (!(before > 0 && now > 0 && Number.isFinite(before + now))) return 0;
+  return Math.abs(Math.log2(now / before)) * Math.log10(1 + Math.max(before, now) / 1e3);
+}
 
 /** The CPUs whose time is spent otherwise. */
 function cpus(view: View): HTMLElement[] {

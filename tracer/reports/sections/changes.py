@@ -27,7 +27,7 @@ def seconds(summary: Summary) -> float:
 
 
 def changed_latencies(before: Summary, now: Summary) -> Section | None:
-    """Return all series, those whose p99 or maximum moved furthest first."""
+    """Return all series, those whose p99 or maximum moved furthest first, long ones before short ones."""
     sides = [dict(_series(one)) for one in (before, now)]
     lengths = [seconds(one) for one in (before, now)]
     ranked: list[tuple[float, str, list[str]]] = []
@@ -95,7 +95,10 @@ def _shares(one: CpuTime) -> tuple[float, ...]:
 
 
 def _moved(before: float, now: float) -> float:
-    return abs(math.log2(now / before)) if 0 < before < math.inf and 0 < now < math.inf else 0.0
+    """How many times a latency doubled or halved, weighed by how many digits of microseconds it has."""
+    if not (0 < before < math.inf and 0 < now < math.inf):
+        return 0.0
+    return abs(math.log2(now / before)) * math.log10(1 + max(before, now) / 1e3)
 
 
 def _distance(one: CpuTime, other: CpuTime) -> float:
