@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from sim.recordings import DEMO, slower, twin
-from unit.synthetic import HEADER, Node, hog_interval
+from unit.synthetic import HEADER, MS, Node, histogram, hog_interval
 
 from tracer.commands import main
 from tracer.recording import Recording, RecordingWriter, read_recording
@@ -232,6 +232,27 @@ def test_who_held_the_cpu_is_told(tmp_path: Path):
 
 def _both(folder: Path) -> list[str]:
     return [str(folder / "before.fsk"), str(folder / "after.fsk")]
+
+
+def test_cgroups_that_wait_longer_are_told(tmp_path: Path):
+    for name, waits in (("before", 3), ("after", 30)):
+        node = Node()
+        with RecordingWriter(tmp_path / f"{name}.fsk", HEADER) as writer:
+            for _ in range(12):
+                slow = node.interval(waits={1: [200 * MS] * (20 if name == "after" else 1)})
+                rows = histogram([("cgroup", "S96")], {(b"/train",): [MS] * waits}, preempted=0)
+                start, end = slow[0].start_ns, slow[0].end_ns
+                writer.write([*slow, Window("runqueue_cgroup", "wait", start, end, rows)])
+    tree = json.loads(run("--json", *_both(tmp_path)).stdout)
+    (waited,) = (one for one in tree["parties"] if one["did"] == "waited")
+    assert waited["name"] == "/train"
+    assert (waited["before_s_per_s"], waited["after_s_per_s"]) == pytest.approx((0.003, 0.030))
+
+
+def test_a_recording_may_come_from_a_pipe(calm: str, ill: str):
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["diff", "-", ill], input=Path(calm).read_bytes())
+    assert done.exit_code == 0
+    assert "standard input" in said(done) and "NET_RX softirq run time" in said(done)
 
 
 def test_json_says_what_the_text_says(calm: str, ill: str):

@@ -111,4 +111,5 @@ class _Gathered:
         if outside > seen.typical_ns:
             remarks.append(f"{duration(outside)} of its range lie outside of the recording")
         node = self.intake.node(path, dict(facts), tuple(remarks), 1)
-        return Side(os.path.basename(path), node, self._summary, seen.start_ns, seen.end_ns)
+        name = "standard input" if path == "-" else os.path.basename(path)
+        return Side(name, node, self._summary, seen.start_ns, seen.end_ns)
