@@ -16,7 +16,7 @@ from tracer.reports.html.page import page, room
 from tracer.reports.html.payload import Payload
 from tracer.window import Window
 
-from .browser import opened, seconds_to_change
+from .browser import opened, painted, seconds_to_change
 from .manyhours import header, intervals
 from .manystacks import CPUS, dictionary, drawn, functions
 
@@ -47,7 +47,7 @@ def main() -> int:
     )
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB resident")
     with opened(out) as shown:
-        print(f"painted after {shown.evaluate('window.painted') / 1e3:.2f} s")
+        print(f"painted after {painted(shown):.2f} s")
         changes = seconds_to_change(shown, [f"range={one}" for one in _RANGES])
         print(f"another range painted after {', '.join(f'{1e3 * one:.0f}' for one in changes)} ms")
         print(shown.locator("#dropped").inner_text())

@@ -10,15 +10,14 @@ from playwright.sync_api import Page, sync_playwright
 
 from .machine import command
 
-__all__ = ["opened", "seconds_to_change", "seconds_to_paint"]
+__all__ = ["opened", "painted", "seconds_to_change", "seconds_to_paint"]
 
 #: Notes when the page is complete, and has been painted so.
 _WATCH = """
 new MutationObserver(() => {
-  if (document.documentElement.dataset.ready && window.painted === undefined) {
-    window.painted = null;
-    requestAnimationFrame(() => setTimeout(() => (window.painted = performance.now())));
-  }
+  const { dataset } = document.documentElement ?? { dataset: {} };
+  const note = () => (dataset.painted ??= performance.now());
+  if (dataset.ready && !dataset.painted) requestAnimationFrame(() => setTimeout(note));
 }).observe(document, { attributes: true, childList: true, subtree: true });
 """
 _CHANGE = """async (fragment) => {
@@ -39,7 +38,7 @@ def opened(path: Path, fragment: str = "") -> Iterator[Page]:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.add_init_script(_WATCH)
         page.goto(f"{path.absolute().as_uri()}{fragment}")
-        page.wait_for_function("window.painted > 0", timeout=60_000)
+        page.wait_for_selector("html[data-painted]", state="attached", timeout=60_000)
         yield page
         browser.close()
 
@@ -47,7 +46,12 @@ def opened(path: Path, fragment: str = "") -> Iterator[Page]:
 def seconds_to_paint(path: Path) -> float:
     """Return how long after the file is opened the whole page is painted."""
     with opened(path) as page:
-        return float(page.evaluate("window.painted")) / 1e3
+        return painted(page)
+
+
+def painted(page: Page) -> float:
+    """Return after how many seconds an open report was painted."""
+    return float(page.evaluate("document.documentElement.dataset.painted")) / 1e3
 
 
 def seconds_to_change(page: Page, fragments: Sequence[str]) -> list[float]:
