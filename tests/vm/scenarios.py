@@ -254,7 +254,7 @@ _ALL = (
         culprit="lab_nic_poll",
         settings=_SOFT_LOCKUP,
         bound_s=40,
-        why="Nothing panics: after each poll of 64 packets, 4 to 10 s, the kernel lets others in. Of the first one "
+        why="Nothing panics: after each poll of 64 packets, some seconds, the kernel lets others in. Of the first one "
         "nobody can know that; then the countdown is taken back.",
     ),
     Scenario(
