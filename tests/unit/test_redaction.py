@@ -100,7 +100,7 @@ def test_a_report_names_nobody_and_says_the_same(folder):
         assert (other["next"], other["what"], other["series"]) == (told, one["what"], one["series"])
     assert dict(hidden["facts"])["probes"] == dict(plain["facts"])["probes"]
     assert dict(hidden["facts"])["host"] == name("node-of-acme")
-    (on, off, _) = hidden["flames"]
+    on, off = ({one["name"]: one for one in hidden["flames"]}[name] for name in ("oncpu", "offcpu"))
     assert {one for one, kind, _ in off["names"] if kind == "t"} - {"all"} == {name(word.decode()) for word in WORDS}
     assert [one for one, kind, _ in off["names"] if kind == "k"] == [KERNEL] and "[nvme]" in off["modules"]
     functions = {one for one, kind, _ in on["names"] if kind == "u"}
