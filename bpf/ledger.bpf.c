@@ -279,75 +279,29 @@ helper u64 ledger_take(struct ledger_task *task, struct ledger_rest *rest, u64 s
 	return overlap - softirq - hardirq;
 }
 
-/* The latest stays, back to the start of the block before the one that is being filled. */
+helper struct ledger_stay *ledger_stay_at(struct ledger_cpu *here, u32 number)
+{
+	u32 at = number & (LEDGER_STAYS - 1);
+
+	keep(at);
+	return at < LEDGER_STAYS ? &here->stays[at] : NULL;
+}
+
+/* The latest stays, as far back as they are there. */
 helper void ledger_blame_stays(struct ledger_task *task, struct ledger_rest *rest, struct ledger_cpu *place,
 			       struct ledger_cpu *here)
 {
 	u32 newest = place->stays_count;
-	u32 steps = LEDGER_BLOCK_STAYS + (newest & (LEDGER_BLOCK_STAYS - 1));
 
 #pragma clang loop unroll(disable)
 	for (u32 step = 0; step < LEDGER_STAYS; step++) {
-		u32 at = (newest - step) & (LEDGER_STAYS - 1);
-		struct ledger_stay *stay;
+		struct ledger_stay *stay = ledger_stay_at(place, newest - step);
 		u64 own_ns;
 
-		keep(at);
-		if (at >= LEDGER_STAYS || step > steps || rest->end_ns <= rest->start_ns)
-			return;
-		stay = &place->stays[at];
-		if (!stay->started_ns || stay->started_ns >= rest->end_ns)
+		if (!stay || rest->end_ns <= rest->start_ns || !stay->started_ns || stay->started_ns >= rest->end_ns)
 			return;
 		own_ns = ledger_take(task, rest, stay->started_ns, stay->softirq_ns, stay->hardirq_ns);
 		ledger_add(task->tgid, LEDGER_HOLDER, stay->tgid, own_ns, stay->cgroup_id, stay->comm, NULL, here);
-	}
-}
-
-helper void ledger_blame_parts(struct ledger_task *task, struct ledger_block *block, u64 share_ns, u64 whole_ns,
-			       struct ledger_cpu *here)
-{
-	u64 other_ns = block->other_ns * share_ns / whole_ns;
-
-#pragma clang loop unroll(disable)
-	for (u32 index = 0; index < LEDGER_PARTS; index++) {
-		struct ledger_part *part;
-		u32 at = index & (LEDGER_PARTS - 1);
-
-		keep(at);
-		if (at >= LEDGER_PARTS)
-			return;
-		part = &block->parts[at];
-		if (part->used)
-			ledger_add(task->tgid, LEDGER_HOLDER, part->tgid, part->ns * share_ns / whole_ns,
-				   part->cgroup_id, part->comm, NULL, here);
-	}
-	if (other_ns)
-		ledger_add(task->tgid, LEDGER_EARLIER, 0, other_ns, 0, NULL, NULL, here);
-}
-
-/* Blocks before that; each as if those in it had taken turns all the time. */
-helper void ledger_blame_blocks(struct ledger_task *task, struct ledger_rest *rest, struct ledger_cpu *place,
-				struct ledger_cpu *here)
-{
-	u32 filling = place->stays_count / LEDGER_BLOCK_STAYS;
-
-#pragma clang loop unroll(disable)
-	for (u32 step = 2; step < LEDGER_LOG_BLOCKS; step++) {
-		u32 at = (filling - step) & (LEDGER_LOG_BLOCKS - 1);
-		struct ledger_block *block;
-		u64 length, whole_ns, own_ns;
-
-		keep(at);
-		if (at >= LEDGER_LOG_BLOCKS || rest->end_ns <= rest->start_ns)
-			return;
-		block = &place->blocks[at];
-		length = rest->end_ns - block->started_ns;
-		if (!block->started_ns || block->started_ns >= rest->end_ns)
-			return;
-		whole_ns = length - (rest->softirq_ns - block->softirq_ns) - (rest->hardirq_ns - block->hardirq_ns);
-		own_ns = ledger_take(task, rest, block->started_ns, block->softirq_ns, block->hardirq_ns);
-		if (whole_ns)
-			ledger_blame_parts(task, block, own_ns, whole_ns, here);
 	}
 }
 
@@ -356,16 +310,21 @@ helper void ledger_blame(struct ledger_task *task, u64 wait_ns, u64 now, struct 
 			 struct ledger_cpu *here)
 {
 	struct ledger_rest rest = {now - wait_ns, now, row->softirq_ns, row->hardirq_ns};
-	u64 earlier_ns;
+	u32 at = here->olds_count & (LEDGER_OLDS - 1);
+	struct ledger_old *old;
 
 	ledger_blame_stays(task, &rest, place, here);
-	if (rest.end_ns > rest.start_ns)
-		ledger_blame_blocks(task, &rest, place, here);
-	if (rest.end_ns <= rest.start_ns)
+	keep(at);
+	if (rest.end_ns <= rest.start_ns || at >= LEDGER_OLDS)
 		return;
-	earlier_ns = rest.end_ns - rest.start_ns;
-	here->earlier_ns += earlier_ns;
-	ledger_add(task->tgid, LEDGER_EARLIER, 0, earlier_ns, 0, NULL, NULL, here);
+	old = &here->olds[at];
+	old->start_ns = rest.start_ns;
+	old->end_ns = rest.end_ns;
+	old->tgid = task->tgid;
+	old->cpu = task->cpu;
+	here->olds_ns += rest.end_ns - rest.start_ns;
+	barrier();
+	here->olds_count++;
 }
 
 /* End a wait on a CPU, or its part there: what the quota took, then who had the CPU in the rest. */
@@ -467,17 +426,6 @@ helper void ledger_enter(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_
 	here->running = place + 1;
 }
 
-helper void ledger_begin_block(struct ledger_block *block, struct ledger_stay *stay)
-{
-	block->started_ns = stay->started_ns;
-	block->softirq_ns = stay->softirq_ns;
-	block->hardirq_ns = stay->hardirq_ns;
-	block->other_ns = 0;
-#pragma unroll
-	for (int index = 0; index < LEDGER_PARTS; index++)
-		block->parts[index].used = 0;
-}
-
 /* Add a stay to the block that is being filled, under its process. */
 helper void ledger_fill_block(struct ledger_block *block, struct ledger_stay *stay, u64 own_ns)
 {
@@ -502,44 +450,56 @@ helper void ledger_fill_block(struct ledger_block *block, struct ledger_stay *st
 	block->other_ns += own_ns;
 }
 
-helper struct ledger_stay *ledger_stay_at(struct ledger_cpu *here, u32 number)
-{
-	u32 at = number & (LEDGER_STAYS - 1);
-
-	keep(at);
-	return at < LEDGER_STAYS ? &here->stays[at] : NULL;
-}
-
 helper struct ledger_block *ledger_block_at(struct ledger_cpu *here, u32 number)
 {
-	u32 at = number / LEDGER_BLOCK_STAYS & (LEDGER_LOG_BLOCKS - 1);
+	u32 at = number & (LEDGER_LOG_BLOCKS - 1);
 
 	keep(at);
 	return at < LEDGER_LOG_BLOCKS ? &here->blocks[at] : NULL;
 }
 
-/* Note who runs from now on. A block starts with the stay whose number is a multiple of LEDGER_BLOCK_STAYS. */
+/* Count the stay that ends now in the block that is being filled, and begin another one when that is large enough. */
+helper void ledger_end_stay(struct ledger_stay *ended, u64 now, struct ledger_cpu *here, struct cpu_row *row)
+{
+	struct ledger_block *block = ledger_block_at(here, here->blocks_count);
+	u64 interrupted_ns = row->softirq_ns - ended->softirq_ns + row->hardirq_ns - ended->hardirq_ns;
+
+	if (!block || !ended->started_ns)
+		return;
+	ledger_fill_block(block, ended, now - ended->started_ns - interrupted_ns);
+	if (++here->block_stays < LEDGER_BLOCK_STAYS || now - block->started_ns < LEDGER_BLOCK_NS)
+		return;
+	here->block_stays = 0;
+	block = ledger_block_at(here, here->blocks_count + 1);
+	if (!block)
+		return;
+	block->started_ns = now;
+	block->softirq_ns = row->softirq_ns;
+	block->hardirq_ns = row->hardirq_ns;
+	block->other_ns = 0;
+#pragma unroll
+	for (int index = 0; index < LEDGER_PARTS; index++)
+		block->parts[index].used = 0;
+	barrier();
+	here->blocks_count++;
+}
+
+/* Note who runs from now on. */
 helper void ledger_push_stay(void *thread, u32 pid, u64 now, struct ledger_cpu *here, struct cpu_row *row)
 {
-	u32 number = here->stays_count;
-	struct ledger_stay *ended = ledger_stay_at(here, number), *stay = ledger_stay_at(here, number + 1);
-	struct ledger_block *block = ledger_block_at(here, number), *next = ledger_block_at(here, number + 1);
+	struct ledger_stay *ended = ledger_stay_at(here, here->stays_count);
+	struct ledger_stay *stay = ledger_stay_at(here, here->stays_count + 1);
 
-	if (!ended || !stay || !block || !next)
+	if (!ended || !stay)
 		return;
-	if (ended->started_ns)
-		ledger_fill_block(block, ended,
-				  now - ended->started_ns - (row->softirq_ns - ended->softirq_ns) -
-					  (row->hardirq_ns - ended->hardirq_ns));
+	ledger_end_stay(ended, now, here, row);
 	stay->started_ns = now;
 	stay->softirq_ns = row->softirq_ns;
 	stay->hardirq_ns = row->hardirq_ns;
 	stay->cgroup_id = pid ? task_cgroup_id(thread) : 0;
 	stay->tgid = pid ? read_kernel(thread, u32, TASK_STRUCT__TGID) : 0;
 	ledger_name(stay->comm, thread);
-	if (!((number + 1) & (LEDGER_BLOCK_STAYS - 1)))
-		ledger_begin_block(next, stay);
-	here->stays_count = number + 1;
+	here->stays_count++;
 }
 
 handler ledger_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)

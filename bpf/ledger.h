@@ -80,7 +80,7 @@ struct ledger_stay {
 	u64 pad2;
 };
 
-/* The same of LEDGER_BLOCK_STAYS stays, added up by process. It ends where the next one starts. */
+/* Stays added up by process, for the reader. It ends where the next one starts. */
 #define LEDGER_PARTS 8
 
 struct ledger_part {
@@ -100,30 +100,43 @@ struct ledger_block {
 	u64 pad[4];
 };
 
-/* All powers of two. The log reaches back over 1,984 switches; the last 64 to 128 are there one by one. */
-#define LEDGER_BLOCK_STAYS 64
-#define LEDGER_STAYS 128
-#define LEDGER_LOG_BLOCKS 32
+/* The beginning of a wait, before what the stays reach back to: shared out by the reader, among those in the blocks. */
+struct ledger_old {
+	u64 start_ns;
+	u64 end_ns;
+	u32 tgid;
+	u32 cpu; /* where it waited */
+};
+
+/* All powers of two. A block has so many stays and lasts so long at least: together they reach back over a second. */
+#define LEDGER_STAYS 64
+#define LEDGER_BLOCK_STAYS 32
+#define LEDGER_BLOCK_NS 4194304
+#define LEDGER_LOG_BLOCKS 256
+#define LEDGER_OLDS 512
 
 /* One row per CPU, written by that CPU alone. */
 struct ledger_cpu {
 	struct stack_use use; /* of the half of the counts that is being filled */
 	u64 collided;         /* threads without a row: all places were taken */
 	u64 unmatched;        /* switched in without a wake-up */
-	u64 earlier_ns;       /* of waits, before what the log reaches back to */
 	u64 full_ns;          /* what use.full counts */
+	u64 olds_ns;          /* length of all olds so far */
 	u32 running;          /* its running thread's row + 1; 0: none */
 	u32 stays_count;
-	u64 pad[7];
-	struct ledger_stay stays[LEDGER_STAYS]; /* stays[stays_count % LEDGER_STAYS] is the running one */
-	struct ledger_block blocks[LEDGER_LOG_BLOCKS];
+	u32 blocks_count;
+	u32 block_stays; /* in the block that is being filled */
+	u32 olds_count;
+	u32 pad[11];
+	struct ledger_stay stays[LEDGER_STAYS];        /* stays[stays_count % LEDGER_STAYS] is the running one */
+	struct ledger_block blocks[LEDGER_LOG_BLOCKS]; /* blocks[blocks_count % LEDGER_LOG_BLOCKS] is being filled */
+	struct ledger_old olds[LEDGER_OLDS];
 };
 
 /* What time is counted by: a process, and who or what took it. */
-#define LEDGER_HOLDER 1  /* a process, by its tgid; 0 is the idle task: nobody had the CPU yet */
-#define LEDGER_EARLIER 2 /* not known: before what the log of the CPU reaches back to, or one of too many */
-#define LEDGER_LINE 3    /* an interrupt line, by its number */
-#define LEDGER_VECTOR 4  /* a vector of x86 */
+#define LEDGER_HOLDER 1 /* a process, by its tgid; 0 is the idle task: nobody had the CPU yet */
+#define LEDGER_LINE 2   /* an interrupt line, by its number */
+#define LEDGER_VECTOR 3 /* a vector of x86 */
 
 struct ledger_key {
 	u32 tgid;

@@ -10,6 +10,7 @@ import pytest
 from tracer.analysis.ledger import Account, accounts, sentence
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
+from tracer.kernel.longwaits import LongWaits
 from tracer.kernel.threadtimes import PARTS, ThreadTimes
 from tracer.layouts import constants, layout
 from tracer.reports.sections.ledger import ledger
@@ -173,3 +174,33 @@ def test_a_row_that_is_being_written_is_told_the_next_time():
     assert rows.take() == {}
     rows.tasks[0]["writes"] = 2
     assert rows.take()[100]["waiting"] == MS
+
+
+def test_the_beginning_of_a_long_wait_is_shared_out_by_blocks():
+    cpus = np.zeros(2, layout("ledger", "ledger_cpu"))
+    waits = LongWaits(cpus)
+    for number, (start, parts) in enumerate([(100, [(7, 30), (8, 10)]), (150, [(8, 50)]), (200, [(9, 40)])]):
+        block = cpus[1]["blocks"][number]
+        block["started_ns"], block["softirq_ns"] = start * MS, (0, 10 * MS, 10 * MS)[number]
+        for part, (tgid, ns) in zip(block["parts"], parts, strict=False):
+            part["used"], part["tgid"], part["ns"] = 1, tgid, ns * MS
+    cpus[1]["blocks_count"] = 2
+    cpus[0]["olds"][0] = (50 * MS, 175 * MS, RANK, 1)
+    cpus[0]["olds_count"], cpus[0]["olds_ns"] = 1, 125 * MS
+    shares, interrupts, lost_ns = waits.take(240 * MS)
+    told: dict[int, int] = {}
+    for share in shares:
+        assert share.tgid == RANK
+        told[share.holder] = told.get(share.holder, 0) + share.ns // MS
+    # Before the first block nobody is known; of the first all is its, of the second a half.
+    assert told == {-1: 50, 7: 30, 8: 10 + 25}
+    assert (interrupts, lost_ns) == ([(RANK, 10 * MS, 0)], 0)
+    assert waits.take(240 * MS) == ([], [], 0)
+
+
+def test_long_waits_that_were_written_over_are_counted():
+    cpus = np.zeros(1, layout("ledger", "ledger_cpu"))
+    waits = LongWaits(cpus)
+    cpus[0]["olds"][:] = (0, MS, RANK, 0)
+    cpus[0]["olds_count"], cpus[0]["olds_ns"] = KNOWN["LEDGER_OLDS"] + 3, (KNOWN["LEDGER_OLDS"] + 3) * MS
+    assert waits.take(2 * MS)[2] == 3 * MS

@@ -11,6 +11,7 @@ from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.halves import Halves
 from tracer.kernel.hashes import Hash
+from tracer.kernel.longwaits import LongWaits
 from tracer.kernel.session import Session
 from tracer.kernel.threadtimes import PARTS, ThreadTimes
 from tracer.layouts import constants, layout
@@ -39,7 +40,6 @@ _TAKEN = np.dtype(
 _WANTED = ("running", "waiting", "throttled", "softirq", "hardirq", "reclaim", "compaction")
 _MOST_TAKEN = 1024
 _KINDS = {
-    _KNOWN["LEDGER_EARLIER"]: b"earlier",
     _KNOWN["LEDGER_LINE"]: b"line",
     _KNOWN["LEDGER_VECTOR"]: b"vector",
 }
@@ -56,6 +56,7 @@ class Reader:
         foreign = not in_host_pids()
         self._cgroups = CgroupNames(foreign=foreign)
         cpus = session.array("ledger_cpus")
+        self._long = LongWaits(cpus)
         self._threads = ThreadTimes(session.array("ledger_tasks"), cpus, proc=not foreign)
         self._halves = Halves(cpus, session.array("ledger_control"))
         key, count = (layout("ledger", name) for name in ("ledger_key", "ledger_count"))
@@ -70,15 +71,22 @@ class Reader:
         keys, counts = keys[over], counts[over]
         self._counts.remove(keys)
         taken_ns, threads = self._threads.take()
+        long, interrupts, lost_ns = self._long.take(taken_ns)
         times, parts = self._processes(threads, taken_ns)
         told = set(times["pid"].tolist())
+        _add_interrupts(times, interrupts)
         taken = Counter(dict(_softirqs(times["pid"].tolist(), parts)))
         for key, ns in self._holders(keys, counts, told):
             taken[key] += ns
+        earlier_ns = lost_ns
+        for share in long:
+            earlier_ns += share.ns if share.holder < 0 else 0
+            taken[self._holder(share.tgid, share.holder, share.comm, share.cgroup_id, told)] += share.ns
         untold = _pruned(taken)
         rows = np.array([(*key, ns) for key, ns in taken.items()], dtype=_TAKEN)
         self._before_ns = taken_ns
-        return {"time": (times, {"unsettled": int(not settled), "untold": untold}), "taken": (rows, {})}
+        losses = {"unsettled": int(not settled), "untold": untold, "earlier_ns": earlier_ns}
+        return {"time": (times, losses), "taken": (rows, {})}
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -114,15 +122,31 @@ class Reader:
     def _holders(self, keys: np.ndarray, counts: np.ndarray, told: set[int]) -> Iterator[tuple[_Taken, int]]:
         columns = (keys["tgid"], keys["kind"], keys["what"], counts["ns"], counts["cgroup_id"], counts["comm"])
         for tgid, kind, what, ns, cgroup_id, name in zip(*(column.tolist() for column in columns), strict=True):
-            kind_name, cgroup = _KINDS.get(kind, b""), b""
-            if not kind_name:
-                kind_name = b"task" if what not in (0, tgid) else b"own" if what else b"idle"
-                name, cgroup = (name, self._cgroup(cgroup_id)) if what else (b"", b"")
-            yield (tgid if tgid in told else 0, kind_name, what, name, cgroup), ns
+            if kind in _KINDS:
+                yield (tgid if tgid in told else 0, _KINDS[kind], what, name, b""), ns
+            else:
+                yield self._holder(tgid, what, name, cgroup_id, told), ns
+
+    def _holder(self, tgid: int, holder: int, name: bytes, cgroup_id: int, told: set[int]) -> _Taken:
+        """Return how a holder is told: 0 is the idle task, below that is nobody who is known."""
+        pid = tgid if tgid in told else 0
+        if holder <= 0:
+            return pid, b"earlier" if holder else b"idle", 0, b"", b""
+        return pid, b"own" if holder == tgid else b"task", holder, name, self._cgroup(cgroup_id)
 
     def _cgroup(self, cgroup_id: int) -> bytes:
         path = self._cgroups.cgroup(int(cgroup_id))
         return path if len(path) <= _CGROUP_BYTES else b"..." + path[3 - _CGROUP_BYTES :]
+
+
+def _add_interrupts(times: np.ndarray, interrupts: Sequence[tuple[int, int, int]]) -> None:
+    """Add what interrupts had of long waits, which programs leave to the reader."""
+    places = {pid: place for place, pid in enumerate(times["pid"].tolist())}
+    for tgid, softirq_ns, hardirq_ns in interrupts:
+        place = places.get(tgid, places.get(0))
+        if place is not None:
+            times["wait_softirq_ns"][place] += softirq_ns
+            times["wait_hardirq_ns"][place] += hardirq_ns
 
 
 def _pruned(taken: Counter[_Taken]) -> int:
