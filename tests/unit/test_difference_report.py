@@ -234,6 +234,28 @@ def _both(folder: Path) -> list[str]:
     return [str(folder / "before.fsk"), str(folder / "after.fsk")]
 
 
+def test_a_task_that_is_waited_for_is_named_where_the_noise_hides_it(tmp_path: Path):
+    """Every wait is noise: of each two seconds one has long ones on both sides, for somebody else before."""
+    for name, comm in (("before", b"other"), ("after", b"hog")):
+        node = Node()
+        with RecordingWriter(tmp_path / f"{name}.fsk", HEADER) as writer:
+            for number in range(20):
+                made = hog_interval(node) if number % 2 else node.interval()
+                writer.write([_held_by(comm, window) for window in made])
+    done = run(*_both(tmp_path))
+    assert done.stdout.startswith("no change beyond the noise"), done.stdout
+    # Softirqs are late for it on both sides: 30 ms every other second.
+    assert "tasks waited 740 ms of every second for hog[1234] to leave a CPU (15 ms before)." in said(done)
+
+
+def _held_by(comm: bytes, window: Window) -> Window:
+    if (window.probe, window.table) != ("runqueue", "worst"):
+        return window
+    rows = window.rows.copy()
+    rows["holder_comm"] = comm
+    return replace(window, rows=rows)
+
+
 def test_cgroups_that_wait_longer_are_told(tmp_path: Path):
     for name, waits in (("before", 3), ("after", 30)):
         node = Node()

@@ -17,6 +17,7 @@ _FACTOR = 9.5
 _GREATEST = 999
 _WHO = 3
 _CLEARLY, _MATTERS = 2, 0.1
+_GREAT = 0.1  # seconds a second
 
 
 def headline(found: Difference) -> str:
@@ -67,11 +68,14 @@ def signed(seconds: float) -> str:
 
 
 def who(found: Difference) -> list[str]:
-    """Return who had more or less time, in sentences: those with the greatest changes."""
-    if not (found.slower or found.faster):
-        return []
+    """Return who had more or less time, in sentences: those with the greatest changes.
+
+    Of what changed beyond the noise; else only who took a tenth of a CPU, which may be what others do by turns.
+    """
     # Whoever took less is no reason for what became slower.
-    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0) == bool(found.slower)]
+    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0 or not found.slower)]
+    if not (found.slower or found.faster):
+        likely = [one for one in likely if abs(one.change) >= _GREAT]
     most = max((abs(one.change) for one in likely), default=0)
     named = [one for one in likely if abs(one.change) >= _MATTERS * most]
     return [f"{told(one)}." for one in sorted(named, key=lambda one: (not one.judged, -abs(one.change)))[:_WHO]]

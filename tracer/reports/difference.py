@@ -33,7 +33,7 @@ def render(found: Difference, *, width: int = 80, color: bool = False) -> list[s
     lines += wrap(_scope(found), prose)
     sections = (
         *(changed(kind, getattr(found, kind)) for kind in ("slower", "faster", "load")),
-        parties(found.parties) if found.slower or found.faster or found.load else None,
+        parties(found.parties) if found.slower or found.faster or found.load or who(found) else None,
         differing(found),
     )
     lines += [line for section in sections for line in as_lines(section, width, style)]
