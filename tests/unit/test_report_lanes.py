@@ -117,6 +117,18 @@ def test_histograms_of_rows_in_any_order_of_any_cpu():
     assert sorted(rows[["bin", "cpu", "slot", "weight"]].tolist()) == [(0, 0, 7, 16), (0, 1, 7, 4), (0, 3, 7, 5)]
 
 
+def test_histograms_by_cpu_of_a_long_recording_have_fewer_steps_and_lose_nothing():
+    by_cpu, slots = ByCpu(), np.zeros((2, SLOTS), np.uint32)
+    slots[:, 7] = (1, 2)
+    for bin in range(1000):
+        by_cpu.add(bin, np.array([0, 1], np.uint32), slots)
+    by_cpu.halve()
+    rows = by_cpu._weights.few(10_000)
+    assert by_cpu._weights.longer == 2 and rows["bin"].max() == 999 >> 3
+    assert [int(rows["weight"][rows["cpu"] == cpu].sum()) for cpu in (0, 1)] == [1000, 2000]
+    assert set(rows["weight"][rows["cpu"] == 0].tolist()) == {8}
+
+
 def test_a_table_by_cpu_that_is_too_large_has_longer_bins_and_loses_nothing():
     weights = Weights(("cpu", "u4"))
     for bin in range(64):

@@ -9,7 +9,7 @@ import numpy as np
 from tracer.histogram import SLOTS
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.lanes import MOST_CPUS
-from tracer.reports.html.weights import Weights
+from tracer.reports.html.weights import BY_CPU_STEPS, Weights
 
 __all__ = ["ByCpu"]
 
@@ -18,40 +18,51 @@ class ByCpu:
     """One series. Values of CPUs from ``MOST_CPUS`` on are left out."""
 
     def __init__(self) -> None:
-        self._weights = Weights(("cpu", "u4"), ("slot", "u2"))
-        # What one bin has got so far is dense: adding to it costs little, however many intervals a bin has.
-        self._bin = 0
+        self._weights = Weights(("cpu", "u4"), ("slot", "u2"), steps=BY_CPU_STEPS)
+        # What one step has got so far is dense: adding to it costs little, however many intervals it has.
+        self._step = 0
         self._latest = np.zeros((0, SLOTS), np.uint32)
+        # Rows come in the same order every time.
+        self._cpus = b""
+        self._order: np.ndarray | None = None
+        self._starts = np.zeros(0, np.int64)
+        self._places: np.ndarray | slice = slice(0, 0)
 
     def add(self, bin: int, cpus: np.ndarray, slots: np.ndarray) -> None:
         """Add histograms, ``slots`` of shape ``(rows, SLOTS)``, each of one of ``cpus``."""
-        if bin != self._bin:
+        if bin >> self._weights.longer != self._step:
             self._flush()
-            self._bin = bin
-        cpus = cpus.astype(np.int64)
-        inside = (cpus >= 0) & (cpus < MOST_CPUS)
-        if not inside.all():
-            cpus, slots = cpus[inside], slots[inside]
-        if not len(cpus):
-            return
-        if (cpus[1:] <= cpus[:-1]).any():
-            order = np.argsort(cpus, kind="stable")
-            cpus, starts = np.unique(cpus[order], return_index=True)
-            slots = np.add.reduceat(slots[order], starts, axis=0, dtype=np.uint32)
-        if cpus[-1] >= len(self._latest):
-            more = np.zeros((int(cpus[-1]) + 1 - len(self._latest), SLOTS), np.uint32)
+            self._step = bin >> self._weights.longer
+        if (told := cpus.tobytes()) != self._cpus:
+            self._learn(cpus.astype(np.int64))
+            self._cpus = told
+        if self._order is not None:
+            slots = np.add.reduceat(slots.take(self._order, axis=0), self._starts, axis=0, dtype=np.uint32)
+        self._latest[self._places] += slots
+
+    def _learn(self, cpus: np.ndarray) -> None:
+        """Note which rows are of which CPU."""
+        inside = np.flatnonzero((cpus >= 0) & (cpus < MOST_CPUS))
+        order = inside.take(np.argsort(cpus[inside], kind="stable"))
+        distinct, self._starts = np.unique(cpus[order], return_index=True)
+        highest = int(distinct[-1]) + 1 if len(distinct) else 0
+        if highest > len(self._latest):
+            more = np.zeros((highest - len(self._latest), SLOTS), np.uint32)
             self._latest = np.concatenate([self._latest, more])
-        self._latest[cpus] += slots
+        in_order = len(distinct) == len(cpus) and (order == np.arange(len(order))).all()
+        self._order = None if in_order else order
+        self._places = slice(0, highest) if len(distinct) == highest else distinct
 
     def halve(self) -> None:
         self._flush()
         self._weights.halve()
-        self._bin >>= 1
 
     def packed(self, blob: Blob, most: int) -> dict[str, Any]:
         """Return ``bins``, ``cpus``, ``slots`` and ``counts`` of at most ``most`` cells; bins are 2**``longer``."""
         self._flush()
         rows = self._weights.few(most)
+        # In this order they take less than half the room.
+        rows = rows.take(np.lexsort((rows["slot"], rows["cpu"], rows["bin"])))
         return {
             "longer": self._weights.longer,
             "bins": blob.add(rows["bin"].astype("<u2")),
@@ -66,5 +77,5 @@ class ByCpu:
             return
         rows = np.zeros(len(cpus), [("cpu", "u4"), ("slot", "u2"), ("weight", "u8")])
         rows["cpu"], rows["slot"], rows["weight"] = cpus, slots, self._latest[cpus, slots]
-        self._weights.add(self._bin, rows)
+        self._weights.add(self._step << self._weights.longer, rows)
         self._latest[:] = 0

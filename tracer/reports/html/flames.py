@@ -16,7 +16,7 @@ from tracer.reports.html.blob import Blob
 from tracer.reports.html.names import ALL, NO_STACK, PRUNED, Named, Names, function, task
 from tracer.reports.html.tree import MOST_NODES, Tree, grown
 from tracer.reports.html.wakers import LABEL, labels, waker
-from tracer.reports.html.weights import Weights
+from tracer.reports.html.weights import BY_CPU_STEPS, Weights
 from tracer.window import Window
 
 __all__ = ["Flames", "Limits"]
@@ -60,7 +60,7 @@ class Flames:
         self._state = state
         self._keys = (*_KEYS, ("waker", LABEL)) if by_waker else _KEYS
         self._weights = Weights(*self._keys)
-        self._by_cpu = Weights(("cpu", "u4"), *self._keys, most=_MOST_BY_CPU)
+        self._by_cpu = Weights(("cpu", "u4"), *self._keys, most=_MOST_BY_CPU, steps=BY_CPU_STEPS)
 
     def add(self, bin: int, window: Window) -> None:
         """Add a window of samples."""

@@ -10,7 +10,7 @@ import numpy as np
 from tracer.analysis.gate import checked
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.flames import Limits
-from tracer.reports.html.weights import Weights
+from tracer.reports.html.weights import BY_CPU_STEPS, Weights
 from tracer.window import Window
 
 __all__ = ["Path", "Times", "Told"]
@@ -31,7 +31,7 @@ class Times:
         self._told = told
         self._paths: dict[Path, int] = {}
         self._weights = Weights(("path", "u4"))
-        self._by_cpu = Weights(("cpu", "u4"), ("path", "u4"))
+        self._by_cpu = Weights(("cpu", "u4"), ("path", "u4"), steps=BY_CPU_STEPS)
 
     def add(self, bin: int, window: Window) -> None:
         """Add a window of a table that ``told`` knows."""

@@ -9,19 +9,23 @@ import numpy as np
 from tracer.analysis.order import order
 from tracer.analysis.sums import MOST_KEYS, Sums
 from tracer.reports.html.blob import Blob
+from tracer.reports.html.timeline import MOST_BINS
 
-__all__ = ["Weights"]
+__all__ = ["BY_CPU_STEPS", "Weights"]
+
+#: By CPU, time is told in fewer steps than a screen has room for.
+BY_CPU_STEPS = 128
 
 
 class Weights:
     """Sums of ``weight`` by bin and ``keys`` (names and types of columns). Bins are 2**``longer`` of the others'.
 
-    While they are gathered there are about ``most`` at most.
+    While they are gathered there are about ``most`` at most, in ``steps`` bins at most.
     """
 
-    def __init__(self, *keys: tuple[str, str], most: int = MOST_KEYS // 2) -> None:
+    def __init__(self, *keys: tuple[str, str], most: int = MOST_KEYS // 2, steps: int = MOST_BINS) -> None:
         self.longer = 0
-        self._most = most
+        self._most, self._steps = most, steps
         self._keys = np.dtype([("bin", "u4"), *keys])
         self._sums = Sums(self._keys, ("weight",))
 
@@ -32,6 +36,9 @@ class Weights:
 
     def add(self, bin: int, rows: np.ndarray, **more: Any) -> None:
         """Add rows to a bin; columns that they lack are in ``more``."""
+        while bin >> self.longer >= self._steps:
+            self._lengthen(1)
+            self.longer += 1
         self._sums.add(rows, bin=bin >> self.longer, **more)
         if len(self._sums) > self._most:
             self._fit(self._most)
