@@ -13,8 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from sim.recordings import DEMO, slower, twin
 from unit.synthetic import HEADER, MS, Node, histogram, hog_interval
+from unit.test_gate import CHANGES, changed, columns, intervals
+from unit.test_gate import TABLES as GATED
 
 from tracer.commands import main
+from tracer.compare.intake import TABLES
 from tracer.recording import Recording, RecordingWriter, read_recording
 from tracer.units import display_width
 from tracer.window import Window
@@ -327,3 +330,24 @@ def test_a_clock_that_is_set_between_two_ranges_keeps_them_apart(demo: Recording
     assert done.exit_code == 0
     assert "2026-11-30 09:35:42 to 09:36:07 UTC" in said(done)
     assert "2026-11-30 08:36:14 to 08:36:40 UTC" in said(done)
+
+
+# All columns are test_gate's: of what is read here, these.
+@pytest.mark.parametrize("how", ["dropped", "name", "matrix", "nested"])
+def test_any_column_may_be_anything(how: str, tmp_path: Path):
+    def write(number: int, hostile: list[list[Window]]) -> str:
+        node, path = Node(cpus=2), tmp_path / f"{number}.fsk"
+        with RecordingWriter(path, HEADER) as writer:
+            for _ in range(3):
+                for windows in (node.interval(), hostile[1]):
+                    start, end = node.now, node.now + SECOND
+                    writer.write([replace(one, start_ns=start, end_ns=end) for one in windows])
+                    node.now = end
+        return str(path)
+
+    before = write(0, intervals())
+    read = {*TABLES, ("runqueue", "worst"), ("softirq", "worst")} & {*GATED}
+    for number, (table, column) in enumerate((one, column) for one in sorted(read) for column in columns(one)[:1]):
+        after = write(number + 1, [*changed(table, column, CHANGES[how])])
+        done = run(before, after)
+        assert done.exit_code == 0, (table, column, done.stderr)
