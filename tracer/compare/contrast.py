@@ -33,9 +33,12 @@ def contrast(ours: np.ndarray, theirs: np.ndarray, error: float) -> Contrast:
     """Compare two groups' values, one per node, shapes ``(n,)`` and ``(m,)``, at least four each.
 
     The interval misses the truth with probability ``error``. Welch's, of means without the outer fifth on either
-    side: one straggler is not its group's doing. Source: Yuen, Biometrika 61 (1974) 165-170.
+    side: one straggler is not its group's doing. Source: Yuen, Biometrika 61 (1974) 165-170. No group is taken to
+    scatter less than both do on average: a few nodes may miss, by chance, what a skewed scatter is made of.
     """
     (mean, variance, left), (other, their_variance, their_left) = _trimmed(ours), _trimmed(theirs)
+    both = (variance * (left - 1) + their_variance * (their_left - 1)) / (left + their_left - 2)
+    variance, their_variance = max(variance, both), max(their_variance, both)
     parts = variance / left, their_variance / their_left
     squares = parts[0] ** 2 / (left - 1) + parts[1] ** 2 / (their_left - 1)
     freedom = sum(parts) ** 2 / squares if squares else 1.0
