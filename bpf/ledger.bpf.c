@@ -30,6 +30,9 @@
 
 MAPPED_ARRAY(ledger_task, ledger_tasks, LEDGER_TASKS);
 MAPPED_ARRAY(ledger_cpu, ledger_cpus, NR_CPUS);
+MAPPED_ARRAY(ledger_stay, ledger_stays, NR_CPUS * LEDGER_STAYS);
+MAPPED_ARRAY(ledger_block, ledger_blocks, NR_CPUS * LEDGER_LOG_BLOCKS);
+MAPPED_ARRAY(ledger_old, ledger_olds, NR_CPUS * LEDGER_OLDS);
 MAPPED_ARRAY(stack_control, ledger_control, 1);
 BPF_HASH(ledger_counts, struct ledger_key, struct ledger_count, LEDGER_KEYS);
 
@@ -279,12 +282,11 @@ helper u64 ledger_take(struct ledger_task *task, struct ledger_rest *rest, u64 s
 	return overlap - softirq - hardirq;
 }
 
-helper struct ledger_stay *ledger_stay_at(struct ledger_cpu *here, u32 number)
+helper struct ledger_stay *ledger_stay_at(u32 cpu, u32 number)
 {
-	u32 at = number & (LEDGER_STAYS - 1);
+	u32 index = cpu * LEDGER_STAYS + (number & (LEDGER_STAYS - 1));
 
-	keep(at);
-	return at < LEDGER_STAYS ? &here->stays[at] : NULL;
+	return ledger_stays.lookup(&index);
 }
 
 /* The latest stays, as far back as they are there. */
@@ -295,7 +297,7 @@ helper void ledger_blame_stays(struct ledger_task *task, struct ledger_rest *res
 
 #pragma clang loop unroll(disable)
 	for (u32 step = 0; step < LEDGER_STAYS; step++) {
-		struct ledger_stay *stay = ledger_stay_at(place, newest - step);
+		struct ledger_stay *stay = ledger_stay_at(task->cpu, newest - step);
 		u64 own_ns;
 
 		if (!stay || rest->end_ns <= rest->start_ns || !stay->started_ns || stay->started_ns >= rest->end_ns)
@@ -310,14 +312,12 @@ helper void ledger_blame(struct ledger_task *task, u64 wait_ns, u64 now, struct 
 			 struct ledger_cpu *here)
 {
 	struct ledger_rest rest = {now - wait_ns, now, row->softirq_ns, row->hardirq_ns};
-	u32 at = here->olds_count & (LEDGER_OLDS - 1);
-	struct ledger_old *old;
+	u32 index = bpf_get_smp_processor_id() * LEDGER_OLDS + (here->olds_count & (LEDGER_OLDS - 1));
+	struct ledger_old *old = ledger_olds.lookup(&index);
 
 	ledger_blame_stays(task, &rest, place, here);
-	keep(at);
-	if (rest.end_ns <= rest.start_ns || at >= LEDGER_OLDS)
+	if (rest.end_ns <= rest.start_ns || !old)
 		return;
-	old = &here->olds[at];
 	old->start_ns = rest.start_ns;
 	old->end_ns = rest.end_ns;
 	old->tgid = task->tgid;
@@ -450,18 +450,17 @@ helper void ledger_fill_block(struct ledger_block *block, struct ledger_stay *st
 	block->other_ns += own_ns;
 }
 
-helper struct ledger_block *ledger_block_at(struct ledger_cpu *here, u32 number)
+helper struct ledger_block *ledger_block_at(u32 cpu, u32 number)
 {
-	u32 at = number & (LEDGER_LOG_BLOCKS - 1);
+	u32 index = cpu * LEDGER_LOG_BLOCKS + (number & (LEDGER_LOG_BLOCKS - 1));
 
-	keep(at);
-	return at < LEDGER_LOG_BLOCKS ? &here->blocks[at] : NULL;
+	return ledger_blocks.lookup(&index);
 }
 
 /* Count the stay that ends now in the block that is being filled, and begin another one when that is large enough. */
-helper void ledger_end_stay(struct ledger_stay *ended, u64 now, struct ledger_cpu *here, struct cpu_row *row)
+helper void ledger_end_stay(struct ledger_stay *ended, u64 now, u32 cpu, struct ledger_cpu *here, struct cpu_row *row)
 {
-	struct ledger_block *block = ledger_block_at(here, here->blocks_count);
+	struct ledger_block *block = ledger_block_at(cpu, here->blocks_count);
 	u64 interrupted_ns = row->softirq_ns - ended->softirq_ns + row->hardirq_ns - ended->hardirq_ns;
 
 	if (!block || !ended->started_ns)
@@ -470,7 +469,7 @@ helper void ledger_end_stay(struct ledger_stay *ended, u64 now, struct ledger_cp
 	if (++here->block_stays < LEDGER_BLOCK_STAYS || now - block->started_ns < LEDGER_BLOCK_NS)
 		return;
 	here->block_stays = 0;
-	block = ledger_block_at(here, here->blocks_count + 1);
+	block = ledger_block_at(cpu, here->blocks_count + 1);
 	if (!block)
 		return;
 	block->started_ns = now;
@@ -485,14 +484,14 @@ helper void ledger_end_stay(struct ledger_stay *ended, u64 now, struct ledger_cp
 }
 
 /* Note who runs from now on. */
-helper void ledger_push_stay(void *thread, u32 pid, u64 now, struct ledger_cpu *here, struct cpu_row *row)
+helper void ledger_push_stay(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_cpu *here, struct cpu_row *row)
 {
-	struct ledger_stay *ended = ledger_stay_at(here, here->stays_count);
-	struct ledger_stay *stay = ledger_stay_at(here, here->stays_count + 1);
+	struct ledger_stay *ended = ledger_stay_at(cpu, here->stays_count);
+	struct ledger_stay *stay = ledger_stay_at(cpu, here->stays_count + 1);
 
 	if (!ended || !stay)
 		return;
-	ledger_end_stay(ended, now, here, row);
+	ledger_end_stay(ended, now, cpu, here, row);
 	stay->started_ns = now;
 	stay->softirq_ns = row->softirq_ns;
 	stay->hardirq_ns = row->hardirq_ns;
@@ -517,7 +516,7 @@ handler ledger_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 	/* A switch that was not shown: another task leaves than came. How long each was there is not known. */
 	if (next_pid)
 		ledger_enter((void *)ctx[2], next_pid, now, cpu, here);
-	ledger_push_stay((void *)ctx[2], next_pid, now, here, row);
+	ledger_push_stay((void *)ctx[2], next_pid, now, cpu, here, row);
 }
 
 /* A thread is queued. One that was not asleep is only told to go on. */

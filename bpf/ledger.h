@@ -115,7 +115,10 @@ struct ledger_old {
 #define LEDGER_LOG_BLOCKS 256
 #define LEDGER_OLDS 512
 
-/* One row per CPU, written by that CPU alone. */
+/*
+ * One row per CPU, written by that CPU alone, as its rows of the others are: stay stays_count % LEDGER_STAYS is the
+ * running one, block blocks_count % LEDGER_LOG_BLOCKS is being filled.
+ */
 struct ledger_cpu {
 	struct stack_use use; /* of the half of the counts that is being filled */
 	u64 collided;         /* threads without a row: all places were taken */
@@ -128,9 +131,6 @@ struct ledger_cpu {
 	u32 block_stays; /* in the block that is being filled */
 	u32 olds_count;
 	u32 pad[11];
-	struct ledger_stay stays[LEDGER_STAYS];        /* stays[stays_count % LEDGER_STAYS] is the running one */
-	struct ledger_block blocks[LEDGER_LOG_BLOCKS]; /* blocks[blocks_count % LEDGER_LOG_BLOCKS] is being filled */
-	struct ledger_old olds[LEDGER_OLDS];
 };
 
 /* What time is counted by: a process, and who or what took it. */

@@ -176,16 +176,22 @@ def test_a_row_that_is_being_written_is_told_the_next_time():
     assert rows.take()[100]["waiting"] == MS
 
 
+def long_rows(cpus: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    sizes = (("cpu", 1), ("block", KNOWN["LEDGER_LOG_BLOCKS"]), ("old", KNOWN["LEDGER_OLDS"]))
+    made = [np.zeros(cpus * size, layout("ledger", f"ledger_{name}")) for name, size in sizes]
+    return made[0], made[1], made[2]
+
+
 def test_the_beginning_of_a_long_wait_is_shared_out_by_blocks():
-    cpus = np.zeros(2, layout("ledger", "ledger_cpu"))
-    waits = LongWaits(cpus)
+    cpus, blocks, olds = long_rows(2)
+    waits = LongWaits(cpus, blocks, olds)
     for number, (start, parts) in enumerate([(100, [(7, 30), (8, 10)]), (150, [(8, 50)]), (200, [(9, 40)])]):
-        block = cpus[1]["blocks"][number]
+        block = blocks[KNOWN["LEDGER_LOG_BLOCKS"] + number]
         block["started_ns"], block["softirq_ns"] = start * MS, (0, 10 * MS, 10 * MS)[number]
         for part, (tgid, ns) in zip(block["parts"], parts, strict=False):
             part["used"], part["tgid"], part["ns"] = 1, tgid, ns * MS
     cpus[1]["blocks_count"] = 2
-    cpus[0]["olds"][0] = (50 * MS, 175 * MS, RANK, 1)
+    olds[0] = (50 * MS, 175 * MS, RANK, 1)
     cpus[0]["olds_count"], cpus[0]["olds_ns"] = 1, 125 * MS
     shares, interrupts, lost_ns = waits.take(240 * MS)
     told: dict[int, int] = {}
@@ -199,8 +205,8 @@ def test_the_beginning_of_a_long_wait_is_shared_out_by_blocks():
 
 
 def test_long_waits_that_were_written_over_are_counted():
-    cpus = np.zeros(1, layout("ledger", "ledger_cpu"))
-    waits = LongWaits(cpus)
-    cpus[0]["olds"][:] = (0, MS, RANK, 0)
+    cpus, blocks, olds = long_rows(1)
+    waits = LongWaits(cpus, blocks, olds)
+    olds[:] = (0, MS, RANK, 0)
     cpus[0]["olds_count"], cpus[0]["olds_ns"] = KNOWN["LEDGER_OLDS"] + 3, (KNOWN["LEDGER_OLDS"] + 3) * MS
     assert waits.take(2 * MS)[2] == 3 * MS

@@ -26,10 +26,12 @@ class Share:
 
 
 class LongWaits:
-    """Reads what programs left over in ``cpus`` (live rows of ``struct ledger_cpu``) since the last time."""
+    """Reads what programs left over since the last time, from live rows: per CPU, its blocks and its olds."""
 
-    def __init__(self, cpus: np.ndarray) -> None:
+    def __init__(self, cpus: np.ndarray, blocks: np.ndarray, olds: np.ndarray) -> None:
         self._cpus = cpus
+        self._blocks = blocks.reshape(len(cpus), _BLOCKS)
+        self._olds = olds.reshape(len(cpus), _OLDS)
         self._counts = cpus["olds_count"].copy()
         self._lengths = cpus["olds_ns"].copy()
 
@@ -44,7 +46,7 @@ class LongWaits:
         ):
             new = min((count - before) & 0xFFFFFFFF, _OLDS)
             places = [(count - 1 - back) % _OLDS for back in range(new)]
-            olds = self._cpus["olds"][cpu][places]
+            olds = self._olds[cpu][places]
             length_ns = int(self._cpus["olds_ns"][cpu])
             lost_ns += max(length_ns - int(self._lengths[cpu]) - int((olds["end_ns"] - olds["start_ns"]).sum()), 0)
             self._counts[cpu], self._lengths[cpu] = count, length_ns
@@ -58,9 +60,8 @@ class LongWaits:
 
     def _log(self, cpu: int) -> np.ndarray:
         """Return a CPU's blocks, oldest first."""
-        row = self._cpus[cpu : cpu + 1]
-        newest = int(row["blocks_count"][0])
-        blocks: np.ndarray = row["blocks"][0][(newest + 1 + np.arange(_BLOCKS)) % _BLOCKS]
+        newest = int(self._cpus["blocks_count"][cpu])
+        blocks: np.ndarray = self._blocks[cpu][(newest + 1 + np.arange(_BLOCKS)) % _BLOCKS]
         used: np.ndarray = blocks[blocks["started_ns"] > 0]
         return used
 

@@ -84,6 +84,9 @@ PROBE = Probe(
     maps=(
         Map("ledger_tasks", "ledger_task", ("LEDGER_TASKS",)),
         Map("ledger_cpus", "ledger_cpu", ("cpu",)),
+        Map("ledger_stays", "ledger_stay", ("cpu", "LEDGER_STAYS")),
+        Map("ledger_blocks", "ledger_block", ("cpu", "LEDGER_LOG_BLOCKS")),
+        Map("ledger_olds", "ledger_old", ("cpu", "LEDGER_OLDS")),
         Map("ledger_control", "stack_control", ()),
     ),
     plain_maps=("ledger_counts",),

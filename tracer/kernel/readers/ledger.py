@@ -56,7 +56,7 @@ class Reader:
         foreign = not in_host_pids()
         self._cgroups = CgroupNames(foreign=foreign)
         cpus = session.array("ledger_cpus")
-        self._long = LongWaits(cpus)
+        self._long = LongWaits(cpus, session.array("ledger_blocks"), session.array("ledger_olds"))
         self._threads = ThreadTimes(session.array("ledger_tasks"), cpus, proc=not foreign)
         self._halves = Halves(cpus, session.array("ledger_control"))
         key, count = (layout("ledger", name) for name in ("ledger_key", "ledger_count"))
