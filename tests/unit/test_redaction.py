@@ -161,3 +161,24 @@ def test_what_can_be_read_once_only_is_one_line_with_a_hint(folder):
     result = CliRunner().invoke(main, ["export", "-", "--format", "json", "--redact"], input=data)
     assert result.exit_code == 4 and "save it to a file first" in result.stderr, result.output
     assert "--key is for --redact" in run(folder, "report", "DIR/acme.fsk", "--key", "DIR/key", code=2).stderr
+
+
+def test_who_woke_a_task_is_hidden_and_so_is_which_build_a_program_is():
+    samples = np.array(
+        [(b"t", 0, b"secret-waker"), (b"s", 3, b""), (b"t", 0, b"kworker/1:2")],
+        [("waker_kind", "S1"), ("waker_vector", "u1"), ("waker_comm", "S16")],
+    )
+    frames = np.array(
+        [(b"k", b"[nvme]", b"nvme_wait", b""), (b"u", b"secret", b"Secret::run", b"5f" * 20)],
+        [("kind", "S1"), ("module", "S64"), ("symbol", "S192"), ("build_id", "S40")],
+    )
+    redactor, windows = (
+        Redactor(KEY),
+        [Window("offcpu", "samples", 0, 1, samples), Window("offcpu", "frames", 0, 1, frames)],
+    )
+    redactor.learn_windows(windows)
+    samples, frames = (redactor.window(one).rows for one in windows)
+    name = redactor.name("secret-waker").encode()
+    assert samples.tolist() == [(b"t", 0, name), (b"s", 3, b""), (b"t", 0, b"kworker/1:2")]
+    assert frames["build_id"].tolist() == [b"", b""] and frames["symbol"][0] == b"nvme_wait"
+    assert b"ecret" not in frames.tobytes()
