@@ -98,6 +98,8 @@ def test_two_that_share_a_cpu_take_it_from_each_other(attach: Callable[..., Trac
         one.result()
         other.result()
         books.close()
+    lost = books.windows["ledger.time"].losses
+    assert lost["collided"] == lost["full"] == lost["unsettled"] == 0 and {"unmatched", "earlier_ns"} <= lost.keys()
     for mine, theirs in ((one.pid, other.pid), (other.pid, one.pid)):
         books.agrees(mine)
         books.adds_up(mine)

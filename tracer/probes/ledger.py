@@ -6,9 +6,9 @@ Each moment of a thread belongs to one part, and those of a process's threads ar
 asleep); and what it slept for. Running, reclaim and compaction while running, and interrupts are what the kernel calls
 its run time; waiting and throttled are its run delay (/proc/PID/schedstat).
 
-Overhead: about 115 ns per context switch, 85 ns per wake-up and 30 ns per softirq above an empty program, 0.6 µs per
-interrupt over a task (measured with a pipe ping-pong on a virtual AMD EPYC); the whole switch 1.1 µs where ten tasks
-wait for each CPU. 7 MB of kernel memory and 112 KB per CPU.
+Overhead: about 125 ns per context switch, 75 ns per wake-up and 25 ns per softirq above an empty program, 0.3 to 0.6 µs
+per interrupt over a task (measured with a pipe ping-pong on a virtual AMD EPYC); the whole switch 1.1 µs where six
+tasks wait for each CPU. 7 MB of kernel memory and 112 KB per CPU.
 Caveat: a wait belongs to the interval in which it ends, with all of its time; how long those have lasted that go on is
 in ``open_wait_ns``.
 Caveat: softirqs and interrupts that a process caused itself (its own packets, its own timers) count as well.

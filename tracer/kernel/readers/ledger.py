@@ -61,6 +61,8 @@ class Reader:
         self._halves = Halves(cpus, session.array("ledger_control"))
         key, count = (layout("ledger", name) for name in ("ledger_key", "ledger_count"))
         self._counts = Hash(session.descriptor("ledger_counts"), key, count, sizes["LEDGER_KEYS"])
+        self._cpus, self._cpus_before = cpus, cpus.copy()
+        self._counted = [(loss.reason, loss.field.split(".")) for loss in probe.losses if loss.map]
         self._before_ns = 0
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
@@ -85,11 +87,24 @@ class Reader:
         untold = _pruned(taken)
         rows = np.array([(*key, ns) for key, ns in taken.items()], dtype=_TAKEN)
         self._before_ns = taken_ns
-        losses = {"unsettled": int(not settled), "untold": untold, "earlier_ns": earlier_ns}
+        losses = {"unsettled": int(not settled), "untold": untold, "earlier_ns": earlier_ns, **self._losses()}
         return {"time": (times, losses), "taken": (rows, {})}
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let go of the live rows."""
+        self._cpus = self._cpus_before
+
+    def _losses(self) -> dict[str, int]:
+        """Return what the programs counted since the last time."""
+        losses = {}
+        after = self._cpus.copy()
+        for reason, path in self._counted:
+            old, new = self._cpus_before, after
+            for name in path:
+                old, new = old[name], new[name]
+            losses[reason] = int((new - old).sum())
+        self._cpus_before = after
+        return losses
 
     def _processes(self, threads: np.ndarray, now_ns: int) -> tuple[np.ndarray, np.ndarray]:
         """Add threads up to processes, those beyond the most to one; return the rows and their parts."""
