@@ -356,7 +356,7 @@ helper u32 ledger_block_of(struct ledger_task *task, void *thread, u32 state)
 	if (task->lock)
 		return task->lock;
 #ifdef TASK_STRUCT__IN_IOWAIT
-	if (read_kernel(thread, u8, TASK_STRUCT__IN_IOWAIT) & 1)
+	if (read_kernel(thread, u8, TASK_STRUCT__IN_IOWAIT) >> TASK_STRUCT__IN_IOWAIT__BIT & 1)
 		return LEDGER_DISK;
 #endif
 	if (state & LEDGER_TASK_STOPPED)

@@ -112,12 +112,14 @@ class Member:
 
     ``Member("task_struct.on_rq")`` becomes ``-DTASK_STRUCT__ON_RQ=<bytes>``; a dotted path may go through
     embedded structs. ``otherwise`` are paths to the same thing in other kernels; the constant is named for
-    ``path``. A missing ``optional`` member is left undefined: test it with ``#ifdef``.
+    ``path``. A missing ``optional`` member is left undefined: test it with ``#ifdef``. A ``bit`` is a bitfield of one:
+    ``…__BIT`` is its number in the byte at the offset.
     """
 
     path: str
     otherwise: tuple[str, ...] = ()
     optional: bool = False
+    bit: bool = False
 
     @property
     def macro(self) -> str:

@@ -83,6 +83,10 @@ def test_what_is_not_there_is_none(small: Btf, path: str):
     assert small.member_offset(path) is None
 
 
+def test_a_bitfield_is_found_by_its_bit(small: Btf):
+    assert (small.bit_offset("task.bit"), small.bit_offset("task.c"), small.bit_offset("task.none")) == (195, 128, None)
+
+
 def test_enumerators(small: Btf):
     assert small.enum_value("kinds", "SEVEN") == 7
     assert small.enum_value("kinds", "EIGHT") is None

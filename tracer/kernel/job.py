@@ -125,7 +125,12 @@ def _probe(probe: Probe) -> dict[str, Any]:
         "requires": list(probe.requires),
         "enums": [list(enum) for enum in probe.enums],
         "members": [
-            {"macro": member.macro, "paths": [member.path, *member.otherwise], "optional": member.optional}
+            {
+                "macro": member.macro,
+                "paths": [member.path, *member.otherwise],
+                "optional": member.optional,
+                "bit": member.bit,
+            }
             for member in probe.members
         ],
         "hooks": [_hook(hook) for hook in probe.hooks],

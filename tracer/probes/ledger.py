@@ -64,7 +64,7 @@ PROBE = Probe(
         Member("task_struct.group_leader"),
         Member("task_struct.state", otherwise=("task_struct.__state",)),
         Member("task_struct.cpu", otherwise=("task_struct.thread_info.cpu",)),
-        Member("task_struct.in_iowait", optional=True),
+        Member("task_struct.in_iowait", optional=True, bit=True),
         Member("irqaction.name"),
         # The quota: none without CONFIG_CFS_BANDWIDTH.
         Member("task_struct.se.cfs_rq", optional=True),

@@ -78,6 +78,12 @@ class Btf:
     def member_offset(self, path):
         # type: (str) -> Optional[int]
         """Return the byte offset of ``"task_struct.se.sched_delayed"``; None where the kernel has no such member."""
+        bits = self.bit_offset(path)
+        return bits // 8 if bits is not None and bits % 8 == 0 else None
+
+    def bit_offset(self, path):
+        # type: (str) -> Optional[int]
+        """Return the offset of a member in bits: bitfields need not begin with a byte."""
         parts = path.split(".")
         type_id = self._find(_STRUCT, parts[0])
         offset_bits = 0
@@ -89,7 +95,7 @@ class Btf:
                 return None
             offset_bits += found[0]
             type_id = found[1]
-        return offset_bits // 8 if type_id is not None and offset_bits % 8 == 0 else None
+        return offset_bits if type_id is not None else None
 
     def _member(self, type_id, name):
         # type: (int, str) -> Optional[Tuple[int, int]]

@@ -108,8 +108,11 @@ class Loader:
         """Return why a probe can't run ("" if it can), and its constants. Hooks the kernel lacks are taken out."""
         macros = {}  # type: Dict[str, int]
         for member in probe["members"]:
-            offsets = [offset for offset in map(btf.member_offset, member["paths"]) if offset is not None]
-            if offsets:
+            find = btf.bit_offset if member["bit"] else btf.member_offset
+            offsets = [offset for offset in map(find, member["paths"]) if offset is not None]
+            if offsets and member["bit"]:
+                macros[member["macro"]], macros[member["macro"] + "__BIT"] = divmod(offsets[0], 8)
+            elif offsets:
                 macros[member["macro"]] = offsets[0]
             elif not member["optional"]:
                 return "this kernel has no {}".format(" or ".join(member["paths"])), {}
