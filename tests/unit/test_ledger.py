@@ -98,6 +98,17 @@ def test_names_from_the_node_stay_names():
     assert said == '"x 99 %: y"[37] lost 10 %: "x 99 %: y" (in "a b") 10. A noisy neighbour: no quota holds it back.'
 
 
+def test_ranks_are_called_so():
+    source = Source()
+    member = {"pid": RANK, "rank": 3, "job": b"48213", "ended": 0}
+    row = np.zeros(1, [("pid", "u4"), ("began_ns", "u8"), ("ended", "u1"), ("rank", "i4"), ("job", "S16")])
+    for name, value in member.items():
+        row[name] = value
+    source.jobs.add(Window("jobs", "members", 0, SECOND, row))
+    said = sentence(account({"running": 982, "waiting": 9, "softirq": 9}, STOLEN), source)
+    assert said.startswith("rank[37] (rank 3 of job 48213) lost 1.8 %: softirq NET_RX 0.9")
+
+
 def test_the_section_has_numbers_and_words():
     section = ledger(summary({"running": 982, "waiting": 9, "softirq": 9}, STOLEN), Source())
     assert section.rows == [["rank[37]", "1.8 %", "982 ms", "9 ms", "0 ns", "9 ms", "0 ns", "0 ns", "0 ns"]]

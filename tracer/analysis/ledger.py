@@ -91,7 +91,7 @@ def accounts(summary: Summary) -> list[Account]:
 
 
 def subject(account: Account, source: Source) -> str:
-    """Return what a process is called. A job's rank, once recordings know it, goes here."""
+    """Return what a process is called, with its rank and job where the recording knows them."""
     return "all others" if account.pid == _OTHERS else source.task(account.comm, account.pid, account.pid)
 
 

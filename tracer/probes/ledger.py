@@ -13,7 +13,8 @@ Caveat: a wait belongs to the interval in which it ends, with all of its time; h
 in ``open_wait_ns``.
 Caveat: softirqs and interrupts that a process caused itself (its own packets, its own timers) count as well.
 Caveat: of a wait with more than 64 switches the part before those is shared out by blocks of 32 switches and 4 ms, as
-if those in it had taken turns all the time; what is older than a second or so has no holder (``earlier``).
+if those in it had taken turns all the time; where that was longer than a second or so before the interval's end, it
+has no holder (``earlier``): intervals above 1 s know less.
 Caveat: threads that neither ran nor slept since the start have no time here; 64 processes per interval are told one by
 one, those with the most time lost or run, the others together as process 0.
 Caveat: before v6.6 a thread that is woken while its cgroup is throttled may count waits right behind that as throttled.

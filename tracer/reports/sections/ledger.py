@@ -12,7 +12,7 @@ from tracer.units import duration, percent
 __all__ = ["ledger"]
 
 _COLUMNS = (
-    Column("process", right=False, flexible=True, least=12),
+    Column("process", right=False, flexible=True, least=24),
     Column("lost"),
     Column("ran", rank=1),
     Column("waited"),
