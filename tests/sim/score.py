@@ -160,22 +160,27 @@ def upper_bound(events: int) -> float:
 def told(scores: Scores) -> Iterator[str]:
     """Yield the scores as lines."""
     yield f"{scores.nodes} nodes, {scores.windows} windows of {INTERVALS} s; {sum(scores.drawn.values())} faults"
-    yield ""
+    if scores.drawn:
+        yield from ("", *_quality(scores), "", *_recall(scores), "")
+    accused, days = scores.well_accused[OURS], max(scores.well_days[OURS], 1e-9)
+    yield (
+        f"{OURS}: {accused} false alarms in {days:.0f} node-days, with 95 % confidence less than "
+        f"{1000 * upper_bound(accused) / days:.1f} per 1,000; each node is judged once in ten minutes"
+    )
+
+
+def _quality(scores: Scores) -> Iterator[str]:
     titles = f"{'precision':>10}{'recall':>8}{'F1':>8}{'threshold':>11}"
     yield f"{'':<14}{titles}{'accused of well nodes':>23}{'in node-days':>14}"
     for name, counts in scores.counts.items():
         limit = f"{scores.thresholds[name]:.2f}" if name in scores.thresholds else "its own"
         quality = f"{counts.precision:>10.3f}{counts.recall:>8.3f}{counts.f1:>8.3f}"
         yield f"{name:<14}{quality}{limit:>11}{scores.well_accused[name]:>23}{scores.well_days[name]:>14.0f}"
-    accused, days = scores.well_accused[OURS], max(scores.well_days[OURS], 1e-9) / 1000
-    yield (
-        f"{OURS}: {accused / days:.2f} false alarms per 1,000 node-days, with 95 % confidence less than "
-        f"{upper_bound(accused) / days:.2f}; each node is judged once in ten minutes"
-    )
-    yield ""
-    yield (
-        f"{'recall':<14}" + "".join(f"{name:>13}" for name in scores.counts) + f"{'windows until found':>21}{'90 %':>6}"
-    )
+
+
+def _recall(scores: Scores) -> Iterator[str]:
+    names = "".join(f"{name:>13}" for name in scores.counts)
+    yield f"{'recall':<14}{names}{'windows until found':>21}{'90 %':>6}"
     for fault in FAULTS:
         drawn = max(1, scores.drawn[fault])
         found = "".join(f"{counts.found[fault] / drawn:>13.2f}" for counts in scores.counts.values())
