@@ -156,11 +156,15 @@ def test_a_job_in_a_cgroup_of_its_own_is_traced_by_that(start: Start, groups: Ca
         end(one)
 
 
-def test_a_rank_is_traced_by_its_first_process(start: Start):
-    ranks = [start(SLURM_JOB_ID="77002", RANK=str(rank), WORLD_SIZE="2") for rank in (0, 1, 1)]
+def test_a_rank_is_traced_by_the_process_that_works(start: Start):
+    """Not by the first one: that is a shell of the launcher's, which waits."""
+    ranks = [
+        start(busy, SLURM_JOB_ID="77002", RANK=str(rank), WORLD_SIZE="2")
+        for rank, busy in ((0, True), (1, False), (1, True))
+    ]
     request, notes = for_job(Request(job="77002", rank=1), CgroupNames())
-    assert request.filters == {"pid": str(ranks[1].pid), "job": "77002", "rank": "1"}
-    assert notes == [f"--job 77002 --rank 1: process {ranks[1].pid} is traced; not its 1 other processes"]
+    assert request.filters == {"pid": str(ranks[2].pid), "job": "77002", "rank": "1"}
+    assert notes == [f"--job 77002 --rank 1: process {ranks[2].pid} is traced; not its 1 other processes"]
 
 
 def test_a_rank_of_several_jobs_needs_the_job(start: Start):

@@ -140,6 +140,12 @@ def test_a_name_is_hidden_where_its_row_says_that_it_is_a_tasks():
     assert redactor.text("trainer waits") == f"{name('trainer')} waits"
 
 
+def test_the_root_cgroup_is_nobodys_name():
+    """A hash of it would look like a cgroup that the waiting task and the one that held it up share."""
+    redactor = Redactor(KEY)
+    assert [redactor.name(name) for name in ("", "/")] == ["", "/"] and redactor.name("/job") != "/job"
+
+
 def test_hashes_are_the_same_with_a_key_and_in_both_recordings(folder):
     report = ("report", "DIR/acme.fsk", "-o", "-", "--redact")
     keyed = [run(folder, *report, "--key", "DIR/key").stdout for _ in range(2)]

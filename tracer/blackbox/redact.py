@@ -87,7 +87,7 @@ class Redactor:
         self._redact = lru_cache(_MOST_NAMES)(self._redacted)
 
     def name(self, name: str) -> str:
-        """Return a name's hash, 12 characters; names of the kernel's own threads, and "", as they are."""
+        """Return a name's hash, 12 characters; those of the kernel's own threads and the root cgroup as they are."""
         return self._hash(name)
 
     def task(self, task: str) -> str:
@@ -186,7 +186,7 @@ class Redactor:
         return text if re.fullmatch(r"h-[0-9a-f]{10}", text) else self.name(text)
 
     def _hashed(self, name: str) -> str:
-        if not name or _KERNEL.fullmatch(name):
+        if name in ("", "/") or _KERNEL.fullmatch(name):
             return name
         digest = hmac.new(self._key, name.encode("utf-8", "surrogateescape"), hashlib.sha256)
         return f"h-{digest.hexdigest()[:10]}"

@@ -10,6 +10,7 @@ from tracer.collect.request import Request
 from tracer.errors import UsageError
 from tracer.escape import printable
 from tracer.kernel import cpus, privilege
+from tracer.kernel.census import cpu_ns
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.deeds import Deeds
 from tracer.kernel.helper import Helper
@@ -25,8 +26,9 @@ _SHOWN = 6
 def for_job(request: Request, names: CgroupNames) -> tuple[Request, list[str]]:
     """Return the request with the filter that a job, a rank or both mean here, and a note that says which.
 
-    Their cgroup, if nothing else is in it; else the process, if it is one, or the first one of a rank. Otherwise
-    everything is traced, and the job's processes are labelled. Raises UsageError when there is no such process.
+    Their cgroup, if nothing else is in it; else the process, if it is one, or of a rank the one that has used the CPU
+    most: the first is often a shell that waits. Otherwise everything is traced, and the job's processes are labelled.
+    Raises UsageError when there is no such process.
 
     Call it before there is a thread.
     """
@@ -61,7 +63,8 @@ def for_job(request: Request, names: CgroupNames) -> tuple[Request, list[str]]:
         return replace(request, cgroup=group), [f"{asked}: cgroup {printable(group)} is traced"]
     if len(pids) == 1 or request.rank is not None:
         rest = f"; not its {len(pids) - 1} other processes" if len(pids) > 1 else ""
-        return replace(request, pid=pids[0]), [f"{asked}: process {pids[0]} is traced{rest}"]
+        chosen = max(pids, key=lambda pid: cpu_ns(pid) or 0)
+        return replace(request, pid=chosen), [f"{asked}: process {chosen} is traced{rest}"]
     note = f"{asked}: its {len(pids)} processes share no cgroup of their own: everything is traced, and they are named"
     return replace(request, job=None, rank=None), [note]
 

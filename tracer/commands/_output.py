@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -62,11 +62,20 @@ def new_folder(path: str) -> Iterator[str]:
         raise
 
 
-def refuse_existing(path: str, overwrite: bool) -> None:
-    """Raise OutputError when ``path`` is there already and may not be replaced: before the work, not after it."""
+def refuse_existing(path: str, overwrite: bool, inputs: Iterable[str] = ()) -> None:
+    """Raise OutputError when ``path`` is there already and may not be replaced: before the work, not after it.
+
+    Never replaced: what is no plain file (the rename would take a device's or a link's place), and what is read.
+    """
     if os.path.isdir(path):
         raise OutputError(f"{shown(path)} is a folder.", hint="name a file in it")
-    if not overwrite and os.path.lexists(path):
+    if not os.path.lexists(path):
+        return
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise OutputError(f"{shown(path)} is no plain file.", hint="choose another name; - is standard output")
+    if any(os.path.exists(one) and os.path.samefile(one, path) for one in inputs):
+        raise OutputError(f"{shown(path)} is what is read.", hint="choose another name")
+    if not overwrite:
         raise OutputError(f"{shown(path)} exists.", hint="choose another name, or replace it with --overwrite")
 
 

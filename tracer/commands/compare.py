@@ -67,7 +67,7 @@ def compare(
     elif page == "-":
         raise UsageError("standard output has the text already.", hint="--html OUT.html")
     else:
-        refuse_existing(page, overwrite)
+        refuse_existing(page, overwrite, files)
     progress = Progress(enabled=True)
     nodes, unread = read_nodes(files, lambda done: progress.say(f"reading {done + 1} of {len(files)} recordings"))
     progress.say("comparing")

@@ -99,7 +99,7 @@ def export(
             _write_folder(path, parts, source)
         else:
             if path not in (None, "-"):
-                refuse_existing(path or "", overwrite)
+                refuse_existing(path or "", overwrite, [file])
             elif form == "pprof" and sys.stdout.isatty():
                 raise UsageError("pprof is not for a terminal.", hint="-o profile.pb.gz")
             pieces = _pieces(form, parts, source, header, "recording" if redactor else file)

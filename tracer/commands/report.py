@@ -75,7 +75,7 @@ def report(
     from tracer.commands._output import output, refuse_existing
 
     if path != "-":
-        refuse_existing(path, overwrite)
+        refuse_existing(path, overwrite, filter(None, (file, baseline)))
     redactor = redactor_of(redact, key_file)
     found = gather(file, redactor)
     before = gather(baseline, redactor) if baseline else None

@@ -41,6 +41,10 @@ def read_nodes(
     skipped: list[Skipped] = []
     for done, path in enumerate(paths):
         progress(done)
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            # A pipe that nobody writes to would be waited for.
+            skipped.append(Skipped(path, "no plain file; recordings are read more than once."))
+            continue
         try:
             nodes.append(read_node(path, every))
         except RecordingError as error:

@@ -44,15 +44,20 @@ class Census:
         pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())[:MOST]
         before, self.users = self.users, {}
         for pid in pids:
-            try:
-                # Source: include/linux/posix-timers_types.h, make_process_cpuclock() with CPUCLOCK_SCHED.
-                used = time.clock_gettime_ns(~pid << 3 | 2)
-            except OSError:
-                continue  # ended meanwhile
-            if used >= self._least_ns:
+            used = cpu_ns(pid)
+            if used is not None and used >= self._least_ns:
                 self.users[pid] = used
         came = [pid for pid, used in self.users.items() if used < before.get(pid, used + 1)]
         return sorted(came, key=lambda pid: -self.users[pid])
+
+
+def cpu_ns(pid: int) -> int | None:
+    """Return the CPU time of all threads of a process so far; None when it is gone."""
+    try:
+        # Source: include/linux/posix-timers_types.h, make_process_cpuclock() with CPUCLOCK_SCHED.
+        return time.clock_gettime_ns(~pid << 3 | 2)
+    except OSError:
+        return None
 
 
 def process(pid: int) -> Process | None:
