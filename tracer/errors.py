@@ -15,7 +15,7 @@ __all__ = [
 
 
 class ForeshockError(Exception):
-    """An error the user can act on.
+    """An error the user can act on; or the answer is one: a node deviates, a check failed.
 
     ``message`` is one line saying what happened; ``hint`` one line saying what to do about it.
     The command line prints both and exits with ``exit_code``.

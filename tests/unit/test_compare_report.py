@@ -90,6 +90,24 @@ def test_many_together_blame_nobody(tmp_path: Path):
     assert "NET_RX softirq delay: 6 of 10 nodes" in done.stdout
 
 
+def test_who_changed_together_and_what_these_have_is_told(tmp_path: Path):
+    recording = read_recording(DEMO)
+    paths = []
+    for place in range(10):
+        ill = slower(("softirq", "delay"), 48 if place == 3 else 16, since=30, vector=3) if place < 4 else None
+        header = {"fingerprint": {"driver": "new" if ill else "old"}}
+        name = f"cu{place:02d}"
+        paths.append(str(twin(tmp_path / f"{name}.fsk", recording, name, seed=place, change=ill, header=header)))
+    words = " ".join(run(*paths, width=200).stdout.split())
+    assert "4 of 10 nodes deviate together in NET_RX softirq delay, most of all cu03" in words
+    assert "nearly all of these, and not the others: driver new (others old)" in words
+    tree = json.loads(run(*paths, "--json").stdout)
+    (one,) = (one for one in tree["common"] if (one["series"], one["part"]) == ("softirq.delay", "NET_RX"))
+    assert {member["node"] for member in one["members"]} == {f"cu{place:02d}" for place in range(4)}
+    assert one["members"][0]["node"] == "cu03" and one["members"][0]["ratio"] > 8
+    assert {"setting": "driver", "these": "new", "others": "old"} in one["differences"]
+
+
 def idling(number: int, window: Window) -> Window:
     """The node has nothing to do from the middle on: it waits."""
     if (window.probe, window.table) != ("cpustate", "time") or number < 30:

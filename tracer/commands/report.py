@@ -61,7 +61,9 @@ def report(
     foreshock report node17.fsk --redact         to hand on: names are hashes
     """
     if most_bytes < _LEAST_BYTES:
-        raise UsageError("--max-size is too small: the page itself takes half a megabyte.", hint="--max-size 1MiB")
+        raise UsageError(
+            "--max-size is too small: there has to be room for data beside the page.", hint="--max-size 1MiB"
+        )
     if file == baseline == "-":
         raise UsageError("standard input can't be both.", hint="name a file for one of them")
     if as_text:

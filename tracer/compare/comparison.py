@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from tracer.compare import limits
 from tracer.compare.alignment import Grid, align
 from tracer.compare.cause import is_victim, likely_cause, ordered
 from tracer.compare.deviation import Findings, of_histograms, of_numbers
-from tracer.compare.facts import Difference, differences
+from tracer.compare.facts import Difference, Split, differences, split
 from tracer.compare.metrics import METRICS, Cause, Series
 from tracer.compare.node import Node
 from tracer.compare.selection import comparable, labels, partly
@@ -62,11 +62,18 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Common:
-    """A series in which so many of the nodes changed together that none is to blame."""
+    """A series in which so many of the nodes changed together that none is to blame.
+
+    Attributes:
+        changed: what they are called, each with its ratio, the greatest first.
+        nodes: how many were measured.
+        splits: rows of the fingerprint in which they agree and all the others agree on another value.
+    """
 
     series: Series
-    changed: int
+    changed: tuple[tuple[str, float], ...]
     nodes: int
+    splits: tuple[Split, ...]
 
 
 @dataclass(frozen=True)
@@ -115,9 +122,9 @@ def compare(nodes: Sequence[Node]) -> Comparison:
     judged = [series for series, number in sorted(measured.items()) if number >= 2]
     for series in judged:
         findings, told = _judge(grid, series)
-        changed = findings.common or len(findings.deviations)
-        if findings.nodes >= limits.FEW_NODES and changed > limits.COMMON_SHARE * findings.nodes:
-            common.append(Common(series, changed, findings.nodes))
+        changed = findings.common or {one.node: one.ratio for one in findings.deviations}
+        if findings.nodes >= limits.FEW_NODES and len(changed) > limits.COMMON_SHARE * findings.nodes:
+            common.append(_common(grid, names, series, changed, findings.nodes))
             continue
         for one in told:
             found.setdefault(one.deviation.node, []).append(one)
@@ -137,7 +144,7 @@ def compare(nodes: Sequence[Node]) -> Comparison:
         labels=names,
         suspects=tuple(suspects),
         victims=tuple(victims),
-        common=tuple(sorted(common, key=lambda one: -one.changed)),
+        common=tuple(sorted(common, key=lambda one: -len(one.changed))),
         differences=tuple(differences([one.node.facts for one in suspects], twins)),
         left_out=tuple(left_out),
         remarks=tuple(
@@ -146,6 +153,13 @@ def compare(nodes: Sequence[Node]) -> Comparison:
         partly=partly(grid.nodes),
         judged=len(judged),
     )
+
+
+def _common(grid: Grid, names: Sequence[str], series: Series, changed: Mapping[int, float], nodes: int) -> Common:
+    ranked = sorted(changed.items(), key=lambda one: -one[1])
+    ours = [grid.nodes[place].facts for place in changed]
+    theirs = [node.facts for place, node in enumerate(grid.nodes) if place not in changed]
+    return Common(series, tuple((names[place], ratio) for place, ratio in ranked), nodes, tuple(split(ours, theirs)))
 
 
 def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,10 +47,13 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that deviates in one series. ``common`` of ``nodes`` changed together: then no single one is blamed."""
+    """All that deviates in one series of ``nodes``.
+
+    ``common``: those that changed together, each with its ratio; then no single one is blamed.
+    """
 
     deviations: tuple[Deviation, ...]
-    common: int
+    common: Mapping[int, float]
     nodes: int
 
 
@@ -58,13 +62,13 @@ def of_histograms(slots: np.ndarray, length_ns: float, first: int = 0) -> Findin
     middles, errors = centroids(slots, first)
     known = _enough(middles)
     if known.sum() < 2:
-        return Findings((), 0, int(known.sum()))
+        return Findings((), {}, int(known.sum()))
     slots, middles, errors = slots[known], middles[known], errors[known]
     places, nodes = np.flatnonzero(known), int(known.sum())
     needed, floor = _asked(nodes)
     bulk = Judged(middles - reference(middles), limits.BULK_SCORE, floor, errors)
     if common := bulk.common(middles):
-        return Findings((), common, nodes)
+        return Findings((), _ratios(common, places), nodes)
     functions, counts = blurred(slots), slots.sum(axis=-1, dtype=np.float64)
     levels = beyond(functions, reference(functions), counts, bulk.habit, floor)
     judged = [bulk, *(Judged(more, limits.TAIL_SCORE, limits.TAIL_FLOOR, least) for more, least in levels)]
@@ -82,8 +86,8 @@ def of_histograms(slots: np.ndarray, length_ns: float, first: int = 0) -> Findin
             if ratio >= needed and lost >= limits.LEAST_LOST:
                 found[node] = Deviation(int(places[node]), form, score, ratio, begin, end, lasting, lost)
     if nodes >= limits.FEW_NODES and len(found) > limits.COMMON_SHARE * nodes:
-        return Findings((), len(found), nodes)
-    return Findings(tuple(found.values()), 0, nodes)
+        return Findings((), {one.node: one.ratio for one in found.values()}, nodes)
+    return Findings(tuple(found.values()), {}, nodes)
 
 
 def of_numbers(pairs: np.ndarray, least: float) -> Findings:
@@ -92,19 +96,24 @@ def of_numbers(pairs: np.ndarray, least: float) -> Findings:
         values = np.where(pairs[..., 1] > 0, pairs[..., 0] / pairs[..., 1], np.nan)
     known = _enough(values)
     if known.sum() < 2:
-        return Findings((), 0, int(known.sum()))
+        return Findings((), {}, int(known.sum()))
     logs = np.log2(values[known] + least)
     places, nodes = np.flatnonzero(known), int(known.sum())
     needed, floor = _asked(nodes)
     judged = Judged(logs - reference(logs), limits.BULK_SCORE, floor)
     if common := judged.common(logs):
-        return Findings((), common, nodes)
+        return Findings((), _ratios(common, places), nodes)
     found = []
     for node, score, begin, end, lasting in judged.found():
         ratio = 2.0 ** judged.size(node, begin, end, lasting)
         if ratio >= needed:
             found.append(Deviation(int(places[node]), "bulk", score, ratio, begin, end, lasting))
-    return Findings(tuple(found), 0, nodes)
+    return Findings(tuple(found), {}, nodes)
+
+
+def _ratios(changes: Mapping[int, float], places: np.ndarray) -> dict[int, float]:
+    """Return the nodes among all that are compared, of changes as logarithms."""
+    return {int(places[node]): 2.0**change for node, change in changes.items()}
 
 
 def _asked(nodes: int) -> tuple[float, float]:

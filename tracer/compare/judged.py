@@ -84,13 +84,13 @@ class Judged:
         """Return by how much a node deviates in a stretch of windows."""
         return float(np.nanmean((self._deviations if lasting else self._change)[node, begin:end]))
 
-    def common(self, values: np.ndarray) -> int:
-        """Return how many nodes changed together, when they are too many to be single nodes' faults; else 0.
+    def common(self, values: np.ndarray) -> dict[int, float]:
+        """Return the nodes that changed together and by how much, when they are too many to be single nodes' faults.
 
         ``values`` are what the deviations were made of. Where most change, the others seem to have become faster.
         """
         if self._few or not self._baseline:
-            return 0
+            return {}
         sigma = np.fmax(step_noise(self._change, self._floor), self._errors)
         slower, faster = (scan(one, sigma, self._baseline, self._unsure) for one in (self._change, -self._change))
         step = np.log2(limits.EFFECT)
@@ -101,11 +101,13 @@ class Judged:
             if sign * self.size(place, int(stretch.begin[place]), int(stretch.end[place]), False) >= step
         ]
         if len(set(deviating)) <= limits.COMMON_SHARE * len(values):
-            return 0
+            return {}
         begins = np.where(slower.score > faster.score, slower.begin, faster.begin)[deviating]
         own = medians(values[:, : self._baseline], 1)
-        risen = int((medians(values[:, int(np.median(begins)) :], 1) - own >= step).sum())
-        return risen if limits.COMMON_SHARE * len(values) < risen < len(values) else 0
+        changes = medians(values[:, int(np.median(begins)) :], 1) - own
+        risen = np.flatnonzero(changes >= step).tolist()
+        told = limits.COMMON_SHARE * len(values) < len(risen) < len(values)
+        return {node: float(changes[node]) for node in risen} if told else {}
 
     def _lasting(self) -> list[tuple[int, float, int, int, bool]]:
         """Nodes that deviate all the time, or again and again from the start on."""

@@ -71,7 +71,10 @@ def _when(suspect: Suspect) -> Sequence[str]:
 
 
 def _common(common: Common) -> str:
-    return f"common cause: {common.changed} of {common.nodes} nodes deviate together in {common.series.title}"
+    label, ratio = common.changed[0]
+    most = f", most of all {quoted(label)} (×{ratio:.3g})"
+    together = f"{len(common.changed)} of {common.nodes} nodes deviate together"
+    return f"common cause: {together} in {common.series.title}{most}"
 
 
 def _victims(victims: Sequence[Suspect]) -> str:

@@ -79,7 +79,8 @@ class FrameCut(RecordingError):
 def check_preamble(preamble: bytes) -> None:
     """Raise RecordingError unless ``preamble`` opens a recording that this version reads."""
     if preamble[: len(_MAGIC)] != _MAGIC[: len(preamble)]:
-        raise RecordingError("not a foreshock recording.", hint="recordings are written by: foreshock record")
+        hint = "recordings are written by: foreshock record; black boxes are for postmortem, bundle and report"
+        raise RecordingError("not a foreshock recording.", hint=hint)
     if len(preamble) < len(PREAMBLE):
         what = "cut off before its header" if preamble else "empty"
         raise RecordingError(f"the recording is {what}.", hint="nothing of it can be read; record again")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracer.compare.comparison import Comparison, Detail, Suspect
+from tracer.analysis.names import quoted
+from tracer.compare.comparison import Common, Comparison, Detail, Suspect
 from tracer.compare.telling import Told
 from tracer.compare.verdict import headline
 from tracer.reports.layout import Style, wrap
 from tracer.reports.sections._section import PROSE_WIDTH, ROWS, as_lines
 from tracer.reports.sections.comparison import differing, suspects, victims
-from tracer.units import count, duration, many, moment
+from tracer.units import MISSING, count, duration, many, moment
 
 __all__ = ["SCHEMA", "as_dict", "render"]
 
@@ -48,13 +49,24 @@ def render(
         lines += [
             line
             for one in comparison.common[:ROWS]
-            for line in wrap(f"{one.series.title}: {one.changed} of {one.nodes} nodes", prose, "  - ", "    ")
+            for sentence in _together(one)
+            for line in wrap(sentence, prose, "  - ", "    ")
         ]
     limiting = _limits(comparison, skipped)
     if limiting:
         lines += ["", style("Limits:", "bold")]
         lines += [line for one in limiting for line in wrap(one, prose, "  - ", "    ")]
     return lines
+
+
+def _together(common: Common) -> Iterator[str]:
+    """Who changed together, and what these have and the others have not."""
+    named = ", ".join(f"{quoted(label)} ×{ratio:.3g}" for label, ratio in common.changed[:ROWS])
+    rest = f" and {len(common.changed) - ROWS} more" if len(common.changed) > ROWS else ""
+    yield f"{common.series.title}: {len(common.changed)} of {common.nodes} nodes: {named}{rest}"
+    for one in common.splits[:ROWS]:
+        these, others = one.value or MISSING, one.usual or MISSING
+        yield f"nearly all of these, and not the others: {one.name} {these} (others {others})"
 
 
 def _scope(comparison: Comparison) -> str:
@@ -100,7 +112,16 @@ def as_dict(
         "suspects": [_suspect(one, grid.length_ns, details.get(one.label, Detail())) for one in comparison.suspects],
         "victims": [_suspect(one, grid.length_ns, Detail()) for one in comparison.victims],
         "common": [
-            {"series": one.series.metric, "part": one.series.part, "changed": one.changed, "nodes": one.nodes}
+            {
+                "series": one.series.metric,
+                "part": one.series.part,
+                "changed": len(one.changed),
+                "nodes": one.nodes,
+                "members": [{"node": label, "ratio": ratio} for label, ratio in one.changed],
+                "differences": [
+                    {"setting": row.name, "these": row.value or None, "others": row.usual or None} for row in one.splits
+                ],
+            }
             for one in comparison.common
         ],
         "differences": [
