@@ -148,6 +148,13 @@ def test_few_nodes_are_said(healthy: list[str], ill: str):
     assert run(*healthy[:2]).stdout.startswith("no node deviates by more than 25 %")
 
 
+def test_one_host_at_several_times_is_said_to_be_for_diff(tmp_path: Path):
+    source = read_recording(DEMO)
+    paths = [str(twin(tmp_path / f"{day}.fsk", source, "n", skew_ns=day * 3600 * 10**9)) for day in range(2)]
+    said = " ".join(run(*paths).stdout.split())
+    assert "2 recordings are of a host called n: if it is one, foreshock diff compares it with itself" in said
+
+
 def test_what_can_not_be_compared_is_named_and_the_rest_answered(healthy: list[str], ill: str, tmp_path: Path):
     (tmp_path / "broken.fsk").write_bytes(Path(ill).read_bytes()[:30])
     done = run(*healthy, ill, str(tmp_path / "broken.fsk"), healthy[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,12 @@ def _limits(comparison: Comparison, skipped: Sequence[tuple[str, str]]) -> list[
     every = max((node.every for node in comparison.grid.nodes), default=1)
     found += [f"so many recordings that one of {every} intervals was read"] if every > 1 else []
     found += [_BY_START] if comparison.grid.by_start else []
+    hosts = Counter(node.source.host for node in comparison.grid.nodes)
+    found += [
+        f"{number} recordings are of a host called {quoted(host)}: if it is one, foreshock diff compares it with itself"
+        for host, number in hosts.items()
+        if host and number > 1
+    ]
     nodes = len(comparison.labels)
     found += [f"{title}: recorded on {having} of {nodes} nodes" for title, having in comparison.partly]
     found += [f"skipped: {path}: {why}" for path, why in (*skipped, *comparison.left_out)]
