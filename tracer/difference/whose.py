@@ -21,7 +21,7 @@ __all__ = ["Party", "parties", "told"]
 Kind = Literal["held", "waited", "ran"]
 _EACH = 5  # of one kind
 _SAYS: Mapping[Kind, str] = {
-    "held": "tasks waited {after} of every second for {name} to leave a CPU",
+    "held": "in long waits alone, tasks waited {after} of every second for {name} to leave a CPU",
     "waited": "tasks of {name} waited {after} of every second for a CPU",
     "ran": "{name} took {after} of every second",
 }
