@@ -130,6 +130,12 @@ def test_what_many_do_together_blames_nobody(ill: int):
     assert all(ratio == pytest.approx(1.5, rel=0.1) for ratio in findings.common.values())
 
 
+@pytest.mark.parametrize("onset", [5, 6, 8])
+def test_what_begins_before_there_is_a_baseline_is_told_since_then(onset: int):
+    (one,) = found(cluster(fault=bulk(4), since=onset)).deviations
+    assert one.node == ILL and one.lasting and one.end == WINDOWS and onset - 1 <= one.begin <= onset
+
+
 def test_what_all_do_is_a_phase_of_the_job():
     slots = cluster()
     slots[:, ONSET:, 8:] = slots[:, ONSET:, :-8]

@@ -181,7 +181,7 @@ def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
 
 def _suspect(grid: Grid, label: str, place: int, deviations: list[Told]) -> Suspect:
     told = ordered(deviations)
-    lasting = any(one.deviation.lasting for one in told)
+    lasting = any(one.deviation.lasting and not one.deviation.begin for one in told)
     begin = min(one.deviation.begin for one in told)
     node = grid.nodes[place]
     return Suspect(

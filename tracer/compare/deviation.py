@@ -31,7 +31,7 @@ class Deviation:
         score: how sure, as a multiple of what is needed.
         ratio: against what the others do meanwhile; of a histogram its mean or middle, whichever shows more.
         begin, end: windows in which it does.
-        lasting: from the start of the recording on: there is no baseline without it.
+        lasting: from the start of the recording on, or so early that there is no baseline without it.
         lost: seconds per second that it costs; NaN where that is no time.
     """
 

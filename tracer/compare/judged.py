@@ -6,7 +6,7 @@ import numpy as np
 
 from tracer.compare import limits
 from tracer.compare.robust import mad, medians, scatter
-from tracer.compare.scan import CLIP, Stretch, baseline_of, extended, noise, scan, step_noise
+from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, scan, step_noise
 
 __all__ = ["Judged", "reference"]
 
@@ -17,6 +17,8 @@ _LEAST_SHARE, _STANDS_OUT = 0.1, 3.0
 _NOTHING = 1e-30
 # What lasts is beyond so many sigmas in limits.LASTING of all windows: a few bursts would lift the mean as much.
 _BEYOND = 2.0
+# Of windows without a fault, at most so many are beyond that.
+_BY_CHANCE = 0.2
 
 
 class Judged:
@@ -110,7 +112,7 @@ class Judged:
         return {node: float(changes[node]) for node in risen} if told else {}
 
     def _lasting(self) -> list[tuple[int, float, int, int, bool]]:
-        """Nodes that deviate all the time, or again and again from the start on."""
+        """Nodes that deviate all the time, or again and again, from the start on or from early on."""
         # As in the scan, one window is at most so many sigmas.
         bounded = np.clip(self._deviations, -CLIP * self._sigma, CLIP * self._sigma)
         known = ~np.isnan(bounded)
@@ -125,7 +127,10 @@ class Judged:
         often = np.ones(len(levels), bool)
         for part in (slice(0, self._baseline or windows), slice(0, windows)):
             often &= beyond[:, part].sum(axis=1) >= np.maximum(limits.LASTING * known[:, part].sum(axis=1), 1)
-        return [(node, float(scores[node]), 0, windows, True) for node in np.flatnonzero((scores > 1) & often).tolist()]
+        return [
+            (node, float(scores[node]), _onset(beyond[node], known[node]), windows, True)
+            for node in np.flatnonzero((scores > 1) & often).tolist()
+        ]
 
     def _usual(self, scores: np.ndarray) -> float:
         """Return how much the nodes' scores reach without a fault: their windows may be noisier than taken for."""
@@ -133,6 +138,16 @@ class Judged:
             return 0.0
         known = np.where(np.isfinite(scores), scores, 0.0)
         return float(medians(known) + limits.PEER_SIGMAS * mad(known))
+
+
+def _onset(beyond: np.ndarray, known: np.ndarray) -> int:
+    """Return the window from which on all known ones are beyond, as far as it can be told; 0 from the start on."""
+    places = np.flatnonzero(known)
+    hits = beyond[places]
+    for place in range(LEAST_WINDOWS, len(places) - LEAST_WINDOWS):
+        if hits[place : place + LEAST_WINDOWS + 1].all():
+            return int(places[place]) if hits[:place].mean() <= _BY_CHANCE else 0
+    return 0
 
 
 def reference(values: np.ndarray) -> np.ndarray:
