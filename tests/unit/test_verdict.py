@@ -385,6 +385,14 @@ def test_stacks_say_what_the_holder_was_doing():
     assert "record --deep" not in finding.next and "stacks" in finding.next
 
 
+def test_stacks_say_what_the_holder_of_waiting_tasks_was_doing():
+    ill = waiting(**filled(80 * MS, 0.9), holder_comm=b"hog")(Node())
+    without, finding = (only(judged(windows), "runqueue.wait") for windows in (ill, [*ill, *deep_windows(0)]))
+    assert "By samples" not in without.who and "record --deep" in without.next
+    assert "By samples it was in spin for 100 % of its time, called by main." in finding.who
+    assert "record --deep" not in finding.next and "stacks" in finding.next
+
+
 def test_a_long_softirq_does_not_deny_hard_interrupts():
     rows = histogram([("cpu", "u4"), ("vector", "u4")], {(0, NET_RX): [90 * MS]})
     summary = Summary(SECOND)

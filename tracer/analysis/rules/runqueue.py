@@ -15,6 +15,7 @@ from tracer.analysis.rules.culprits import (
     by_samples,
     culprit_key,
     culprit_values,
+    doing,
     next_step,
     told_p99,
     who_held,
@@ -75,7 +76,8 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     subject, counted_on = _subject(members, places), f"CPU {p99_cpu}"
     ended = f" that ended on {counted_on}" if subject != counted_on else ""
     longest_on = _longest_on(subject, held)
-    who = (who_held(blamed), _elsewhere(members, places, summary), _sampled(summary, worst_cpu, blamed))
+    sampled, where = doing(summary, blamed), next(iter(places), worst_cpu)
+    who = (who_held(blamed), sampled, _elsewhere(members, places, summary), _sampled(summary, where, blamed))
     return Finding(
         rule="runqueue.wait",
         topic="long waits for a CPU",
@@ -86,7 +88,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             f"({p99}of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
-        next=next_step(blamed),
+        next=next_step(blamed, sampled=sampled),
         anchor="run-queue-wait",
         value=decided / 1e9,
         threshold=threshold / 1e9,
