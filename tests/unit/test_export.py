@@ -110,7 +110,9 @@ def clock(seconds: float, *, date: bool = False) -> str:
     ("part", "seconds"),
     [
         ("1s..2s", 1),
-        ("1500ms..", 3),  # intervals are whole
+        ("1500ms..", 3),  # intervals are whole, and belong where their middle lies
+        ("1600ms..", 2),
+        ("900ms..1900ms", 1),
         ("..2s", 2),
         (f"{clock(2)}..{clock(3)}", 1),
         (f"{clock(0.5, date=True)}..{clock(0.6, date=True)}", 1),

@@ -18,8 +18,8 @@ __all__ = ["Selection"]
 class Selection:
     """What is exported; everything unless said otherwise.
 
-    ``start_ns`` and ``end_ns`` are of the node's monotonic clock: intervals that overlap are taken whole. ``pid`` is a
-    process, ``cpus`` are numbers, ``series`` names of probes or of ``probe.table``.
+    ``start_ns`` and ``end_ns`` are of the node's monotonic clock: intervals whose middle lies between them are taken,
+    and one that is longer than the whole range. ``pid`` is a process, ``cpus`` are numbers, ``series`` names of probes or of ``probe.table``.
     """
 
     start_ns: float = float("-inf")
@@ -37,9 +37,13 @@ class Selection:
             return None
         if (window.probe, window.table) in STACKS:
             return window.rows
-        if window.end_ns <= self.start_ns or window.start_ns >= self.end_ns:
+        if not self._has(window):
             return None
         return self._of_cpus(self._of_process(window.rows))
+
+    def _has(self, window: Window) -> bool:
+        whole = window.start_ns <= self.start_ns and self.end_ns <= window.end_ns
+        return whole or self.start_ns <= (window.start_ns + window.end_ns) / 2 < self.end_ns
 
     def _of_process(self, rows: np.ndarray) -> np.ndarray | None:
         if self.pid is None:
