@@ -19,7 +19,8 @@ class Selection:
     """What is exported; everything unless said otherwise.
 
     ``start_ns`` and ``end_ns`` are of the node's monotonic clock: intervals whose middle lies between them are taken,
-    and one that is longer than the whole range. ``pid`` is a process, ``cpus`` are numbers, ``series`` names of probes or of ``probe.table``.
+    and one that is longer than the whole range. ``pid`` is a process, ``cpus`` are numbers, ``series`` names of probes
+    or of ``probe.table``.
     """
 
     start_ns: float = float("-inf")
