@@ -14,7 +14,9 @@ from sim.pairs import CHANGES, Wobble, make_side, real_side, real_windows
 from sim.recordings import DEMO
 from tracer.compare.limits import EFFECT
 from tracer.compare.metrics import Series
+from tracer.compare.node import Node
 from tracer.difference.changes import changes_of
+from tracer.difference.late import late
 
 __all__ = ["NOISES", "Tally", "apart_in_time", "judged"]
 
@@ -47,12 +49,10 @@ def judged(
     for _ in range(pairs):
         ill = series[int(random.integers(len(series)))]
         before, after = (make_side(windows, number, random, wobble, changed) for changed in ({}, {ill: change}))
-        changes = changes_of(before, after)
-        slower = {one.measure.series for one in changes.told("slower", EFFECT)}
-        told = slower | {one.measure.series for one in changes.told("faster", EFFECT)}
+        slower, faster, gated = _told(before, after)
         innocent = {ill} if change != "none" else set()
-        tally.false += bool(told - innocent)
-        tally.gated += bool({one.measure.series for one in changes.told("slower", _GATE)} - innocent)
+        tally.false += bool((slower | faster) - innocent)
+        tally.gated += bool(gated - innocent)
         tally.found += ill in slower and change != "none"
     return tally
 
@@ -64,10 +64,22 @@ def apart_in_time(windows: Mapping[Series, np.ndarray], number: int, pairs: int,
     for _ in range(pairs):
         first = int(random.integers(0, length - 2 * number + 1))
         second = int(random.integers(first + number, length - number + 1))
-        changes = changes_of(real_side(windows, first, number), real_side(windows, second, number))
-        tally.false += bool(changes.told("slower", EFFECT) or changes.told("faster", EFFECT))
-        tally.gated += bool(changes.told("slower", _GATE))
+        slower, faster, gated = _told(real_side(windows, first, number), real_side(windows, second, number))
+        tally.false += bool(slower or faster)
+        tally.gated += bool(gated)
     return tally
+
+
+def _told(before: Node, after: Node) -> tuple[set[Series], set[Series], set[Series]]:
+    """Return what is slower, on the whole or at the end only; faster; and what fails the gate."""
+    changes = changes_of(before, after)
+    slower, faster, gated = (
+        {one.measure.series for one in changes.told(kind, effect)}
+        for kind, effect in (("slower", EFFECT), ("faster", EFFECT), ("slower", _GATE))
+    )
+    end = None if slower else late(before, after, EFFECT)
+    ending = {one.measure.series for one in end.slower} if end else set()
+    return slower | ending, faster, gated | ending
 
 
 def main() -> None:

@@ -179,6 +179,22 @@ def test_files_that_can_not_be_read(calm: str, demo: Recording, tmp_path: Path):
         assert len(done.stderr.splitlines()) == 2
 
 
+@pytest.mark.parametrize("since", [24, 45])
+def test_what_becomes_slow_in_the_middle_is_told_and_fails_a_gate(since: int, demo: Recording, tmp_path: Path):
+    before = str(twin(tmp_path / "before.fsk", demo, "cu17", seconds=60))
+    change = slower(("softirq", "delay"), 64, since=since, share=0.1, vector=3)
+    after = make(demo, tmp_path / "after.fsk", 60, change=change)
+    done = run("--fail-over", "50%", before, after)
+    assert done.exit_code == 6 and "slower by more than 50 % in the last" in done.stderr
+    assert re.match(
+        r"in the last [123]\d s of after only, slower beyond the noise: NET_RX softirq delay p99", said(done)
+    )
+    assert "after is not one thing: compare its start and its end with --range" in said(done)
+    late = json.loads(run("--json", before, after).stdout)["late"]
+    assert late["seconds"] <= 30 and [one["part"] for one in late["slower"]] == ["NET_RX"]
+    assert json.loads(run("--json", before, make(demo, tmp_path / "calm.fsk", 60)).stdout)["late"] is None
+
+
 def test_cut_damaged_and_lossy_recordings_are_compared_and_named(calm: str, demo: Recording, tmp_path: Path):
     def losing(number: int, window: Window) -> Window:
         return replace(window, losses={"unmatched": 900}) if window.probe == "runqueue" else window

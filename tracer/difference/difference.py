@@ -14,6 +14,7 @@ from tracer.compare.limits import EFFECT
 from tracer.compare.metrics import METRICS, Series
 from tracer.difference import limits
 from tracer.difference.changes import Change, Changes, changes_of
+from tracer.difference.late import Late, late
 from tracer.difference.side import Side
 from tracer.difference.whose import Party, parties
 from tracer.errors import RecordingError
@@ -32,6 +33,7 @@ class Difference:
         before, after: the sides.
         changes: everything that was compared.
         slower, faster, load: the most telling change of each series that is beyond the noise and great enough.
+        late: what is slower at the end of ``after`` only, where nothing is in the whole of it.
         limit: the factor that must not be reached; None without one. ``failing`` are those that do.
         open: changes that reach ``limit`` within their interval: that they do is not ruled out.
         parties: who had more or less time.
@@ -45,6 +47,7 @@ class Difference:
     slower: tuple[Change, ...]
     faster: tuple[Change, ...]
     load: tuple[Change, ...]
+    late: Late | None
     limit: float | None
     failing: tuple[Change, ...]
     open: tuple[Change, ...]
@@ -78,19 +81,23 @@ def difference(before: Side, after: Side, limit: float | None = None) -> Differe
             hint="record both with the same probes, for longer, while the node works",
         )
     effect = min(EFFECT, limit or EFFECT)
+    slower = tuple(changes.told("slower", effect))
+    failing = tuple(changes.told("slower", limit)) if limit else ()
+    end = None if slower else late(before.node, after.node, limit or EFFECT)
     return Difference(
         before=before,
         after=after,
         changes=changes,
-        slower=tuple(changes.told("slower", effect)),
+        slower=slower,
         faster=tuple(changes.told("faster", effect)),
         load=tuple(changes.told("load", effect)),
+        late=end,
         limit=limit,
-        failing=tuple(changes.told("slower", limit)) if limit else (),
+        failing=failing or (end.slower if limit and end else ()),
         open=tuple(_open(changes, limit)) if limit else (),
         parties=parties(before, after, changes),
         settings=tuple(differences([after.node.facts], [before.node.facts])),
-        remarks=tuple(_remarks(before, after, changes)),
+        remarks=tuple(_remarks(before, after, changes, end)),
     )
 
 
@@ -126,7 +133,7 @@ def _open(changes: Changes, limit: float) -> Iterator[Change]:
             yield one
 
 
-def _remarks(before: Side, after: Side, changes: Changes) -> Iterator[str]:
+def _remarks(before: Side, after: Side, changes: Changes, end: Late | None) -> Iterator[str]:
     yield from _together(before, after)
     ours, theirs = before.node.source, after.node.source
     if ours.cpus != theirs.cpus and ours.cpus and theirs.cpus:
@@ -139,6 +146,8 @@ def _remarks(before: Side, after: Side, changes: Changes) -> Iterator[str]:
         yield f"{which} is {duration(short.seconds * 1e9)} only: it is held against the noise of such moments"
     if changes.memory >= limits.LONG_MEMORY:
         yield "the noise lasts about as long as the recordings: what comes and goes slowly looks like a change"
+    if end:
+        yield "after is not one thing: compare its start and its end with --range"
     if changes.partly:
         titles = dict.fromkeys(METRICS[series.metric].title for series in changes.partly)
         yield f"recorded on one side only: {', '.join(titles)}"

@@ -17,6 +17,11 @@ LEAST_RATE: Final = 1.0
 LEAST_TIME: Final = 1e-3
 #: One side is a moment of the other where it is so much shorter.
 MOMENT: Final = 0.5
+#: Ends of a side that are looked at by themselves, as shares of it, where the whole is not slower.
+ENDS: Final = (0.5, 0.25)
+#: There the factor has to be this at least, and so many times as great as its uncertainty.
+LATE_EFFECT: Final = 1.25
+LATE_CARE: Final = 1.25
 #: Blocks that are more alike than this, one and the next, are as good as one.
 MOST_MEMORY: Final = 0.9
 #: From here on the noise lasts about as long as a side, and its own intervals are too narrow.

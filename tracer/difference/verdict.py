@@ -27,6 +27,10 @@ def headline(found: Difference) -> str:
         parts.append(_most(found.slower, "slower"))
         if found.faster:
             parts.append(f"{_things(found.faster)} faster")
+    elif found.late:
+        parts.append(
+            f"in the last {duration(found.late.seconds * 1e9)} of after only, {_most(found.late.slower, 'slower')}"
+        )
     elif found.faster:
         parts.append(f"nothing is slower; {_most(found.faster, 'faster')}")
     else:
@@ -73,8 +77,9 @@ def who(found: Difference) -> list[str]:
     Of what changed beyond the noise; else only who took a tenth of a CPU, which may be what others do by turns.
     """
     # Whoever took less is no reason for what became slower.
-    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0 or not found.slower)]
-    if not (found.slower or found.faster):
+    slower = found.slower or found.late
+    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0 or not slower)]
+    if not (slower or found.faster):
         likely = [one for one in likely if abs(one.change) >= _GREAT]
     most = max((abs(one.change) for one in likely), default=0)
     named = [one for one in likely if abs(one.change) >= _MATTERS * most]
@@ -84,7 +89,8 @@ def who(found: Difference) -> list[str]:
 def failure(found: Difference) -> str:
     """Return what is slower than the limit allows, in a sentence."""
     rest = f"; so {_are(len(found.failing) - 1)} more" if len(found.failing) > 1 else ""
-    return f"slower by more than {percent((found.limit or 1) - 1)}: {measured(found.failing[0])}{rest}."
+    where = "" if found.slower or not found.late else f" in the last {duration(found.late.seconds * 1e9)}"
+    return f"slower by more than {percent((found.limit or 1) - 1)}{where}: {measured(found.failing[0])}{rest}."
 
 
 def _is_somebody(one: Party) -> bool:

@@ -24,7 +24,7 @@ def render(found: Difference, *, width: int = 80, color: bool = False) -> list[s
     """Return the difference as lines of at most ``width`` (at least 80) cells."""
     width, style = max(width, _LEAST_WIDTH), Style(color)
     prose = min(width, PROSE_WIDTH)
-    striking = ("bold", "red") if found.slower else ("bold",)
+    striking = ("bold", "red") if found.slower or found.late else ("bold",)
     lines = [style(line, *striking) for line in wrap(headline(found), prose, "", "  ")]
     lines += [line for sentence in who(found) for line in wrap(sentence, prose, "  - ", "    ")]
     lines += [""]
@@ -32,8 +32,9 @@ def render(found: Difference, *, width: int = 80, color: bool = False) -> list[s
         lines += wrap(_told(side), prose, f"{name:<8}", " " * 8)
     lines += wrap(_scope(found), prose)
     sections = (
-        *(changed(kind, getattr(found, kind)) for kind in ("slower", "faster", "load")),
-        parties(found.parties) if found.slower or found.faster or found.load or who(found) else None,
+        changed("slower", found.slower or (found.late.slower if found.late else ())),
+        *(changed(kind, getattr(found, kind)) for kind in ("faster", "load")),
+        parties(found.parties) if found.slower or found.late or found.faster or found.load or who(found) else None,
         differing(found),
     )
     lines += [line for section in sections for line in as_lines(section, width, style)]
@@ -83,6 +84,9 @@ def as_dict(found: Difference) -> dict[str, Any]:
         "slower": [_change(one) for one in found.slower],
         "faster": [_change(one) for one in found.faster],
         "load": [_change(one) for one in found.load],
+        "late": None
+        if found.late is None
+        else {"seconds": found.late.seconds, "slower": [_change(one) for one in found.late.slower]},
         "compared": [_change(one) for one in found.changes.every],
         "would_be_seen": found.sensitivity - 1,
         "memory": found.changes.memory,
