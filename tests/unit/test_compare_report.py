@@ -234,7 +234,17 @@ def test_who_had_the_cpu_is_told_where_it_was_seen(tmp_path: Path):
         r"node cu04 (is|may be) the straggler: run-queue wait mean .* since the start, CPU 1; hog\[\d+\] had the CPU",
         said,
     )
-    assert "likely cause: scheduler" in said
+    assert "likely cause: scheduler" in said and "peers have such a task" not in said
+
+
+def test_a_task_that_all_nodes_have_is_not_what_differs(tmp_path: Path):
+    """The sample's hog is on every twin; waits of one of them are longer for another reason."""
+    paths = write_twins(tmp_path, 9, {4: slower(("runqueue", "wait"), 40)})
+    said = " ".join(run(*paths, width=100).stdout.split())
+    assert re.match(r"node cu04 .* hog\[\d+\] had the CPU, as on its peers", said), said
+    assert "Its peers have such a task for about as long: it is not what differs." in said
+    suspect = json.loads(run(*paths, "--json").stdout)["suspects"][0]
+    assert suspect["node"] == "cu04" and suspect["who_is_usual"] is True
 
 
 def test_the_headline_counts_what_it_does_not_name(healthy: list[str], ill: str):

@@ -24,6 +24,7 @@ ORDER = 5
 
 #: Suspects whose recordings are read again for the CPU and who had it.
 _LOOKED_AT = 4
+_PEERS = 3  # that are read again where a task is to blame
 _LEAST_WINDOWS = 4
 
 
@@ -100,11 +101,15 @@ class _Answer(NamedTuple):
 def _stragglers(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]]) -> _Answer:
     from tracer.compare.comparison import compare
     from tracer.compare.details import look
+    from tracer.compare.twins import twins_of
     from tracer.reports.comparison import as_dict, render
 
     found = compare(nodes)
     _check(len(found.labels), found.grid.windows, [*skipped, *found.left_out])
-    details = {suspect.label: look(suspect) for suspect in found.suspects[:_LOOKED_AT]}
+    details = {
+        suspect.label: look(suspect, [node for _, node in twins_of(found, suspect.label, _PEERS)])
+        for suspect in found.suspects[:_LOOKED_AT]
+    }
 
     def write(path: str, overwrite: bool) -> str:
         from tracer.commands._straggler import write_page

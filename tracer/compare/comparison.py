@@ -30,15 +30,16 @@ _NS = 1e9
 class Detail:
     """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
 
-    ``holder`` and ``pid`` are the task that had the CPU, if it is one. ``throttled``: tasks waited for CPUs that were
-    idle, as a CPU quota makes them. ``rank`` is the one that waited most, as in ``rank 37 of job 48213``; ``jobs`` what
-    ran there.
+    ``holder`` and ``pid`` are the task that had the CPU, if it is one; ``usual``: its peers have such a one, for about
+    as long. ``throttled``: tasks waited for CPUs that were idle, as a CPU quota makes them. ``rank`` is the one that
+    waited most, as in ``rank 37 of job 48213``; ``jobs`` what ran there.
     """
 
     cpus: str = ""
     who: str = ""
     holder: str = ""
     pid: int = 0
+    usual: bool = False
     throttled: bool = False
     rank: str = ""
     jobs: str = ""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from tracer.analysis.finding import Finding
 from tracer.analysis.names import VECTORS, cpu_list
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
 from tracer.compare.comparison import Detail, Suspect
 from tracer.compare.metrics import METRICS, Series
+from tracer.compare.node import Node
 from tracer.errors import RecordingError
 from tracer.recording import RecordingReader
 
@@ -15,19 +19,20 @@ __all__ = ["look"]
 
 # Where one CPU has this share of all the time, it is the one.
 _MAIN_SHARE = 0.5
+# What peers have for so much of the time is nothing of the suspect's own.
+_ALIKE = 0.5
 _JOBS = 2
 
 
-def look(suspect: Suspect) -> Detail:
-    """Read the suspect's recording again for what its first deviation leaves open."""
+def look(suspect: Suspect, peers: Sequence[Node] = ()) -> Detail:
+    """Read the suspect's recording again for what its first deviation leaves open.
+
+    And those of ``peers``, where one task had the CPU: it may do so everywhere.
+    """
     series = suspect.deviations[0].series
-    summary = Summary(suspect.node.source.interval_ns, suspect.node.source)
-    try:
-        with RecordingReader(suspect.node.path) as reader:
-            for windows in reader:
-                summary.add_interval(windows)
-    except RecordingError:
-        return Detail()  # a pipe can be read once
+    summary = _read(suspect.node)
+    if summary is None:
+        return Detail()
     finding = next((one for one in judge(summary).things if _about(one, series)), None)
     rank, jobs = _rank(summary), ", ".join(summary.source.jobs.sentences(_JOBS))
     if finding is None:
@@ -40,10 +45,37 @@ def look(suspect: Suspect) -> Detail:
         who=finding.who,
         holder=str(values["holder_comm"]) if one else "",
         pid=int(str(values["holder_pid"])) if one else 0,
+        usual=one and _is_usual(str(values["holder_comm"]), summary, peers),
         throttled=values.get("cause") == "idle",
         rank=rank,
         jobs=jobs,
     )
+
+
+def _read(node: Node) -> Summary | None:
+    """Return None of what can't be read again."""
+    summary = Summary(node.source.interval_ns, node.source)
+    try:
+        with RecordingReader(node.path) as reader:
+            for windows in reader:
+                summary.add_interval(windows)
+    except RecordingError:
+        return None
+    return summary
+
+
+def _is_usual(comm: str, summary: Summary, peers: Sequence[Node]) -> bool:
+    """Return whether tasks of that name had CPUs for others to wait on most peers, for about as long."""
+    theirs = [_held(comm, one) for one in map(_read, peers) if one]
+    return bool(theirs) and median(theirs) >= _ALIKE * _held(comm, summary)
+
+
+def _held(comm: str, summary: Summary) -> float:
+    """Return for how much of the time others waited for tasks of that name, in long waits."""
+    blame = summary.blame
+    places = (*blame.places.values(), *blame.vectors.values())
+    held = sum(ns for one in places for holder, ns in one.holders.items() if holder.comm == comm)
+    return held / max(1, summary.intervals.end_ns - summary.intervals.start_ns)
 
 
 def _about(finding: Finding, series: Series) -> bool:

@@ -61,6 +61,7 @@ def _stragglers(comparison: Comparison, details: Mapping[str, Detail]) -> str:
     told, detail = one.deviations[0], details.get(one.label, Detail())
     parts = [f"{measured(told)} ({many(told.peers, 'peer')})", *_when(one), *([detail.cpus] if detail.cpus else [])]
     who = f"; {task(detail.holder, detail.pid)} had the CPU" if detail.holder else ""
+    who += ", as on its peers" if detail.usual else ""
     whose = f"; {detail.rank} waited" if detail.rank else f"; on it: {detail.jobs}" if detail.jobs else ""
     return f"node {quoted(one.label)} {said} the straggler: {', '.join(parts)}{who}{whose}"
 

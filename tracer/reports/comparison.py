@@ -159,6 +159,7 @@ def _suspect(one: Suspect, length_ns: int, detail: Detail) -> dict[str, Any]:
         "lasting": one.lasting,
         "cpus": detail.cpus,
         "who": detail.who,
+        "who_is_usual": detail.usual,
         "rank": detail.rank,
         "jobs": detail.jobs,
         "deviations": [_deviation(told, length_ns) for told in one.deviations],

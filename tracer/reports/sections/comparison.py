@@ -59,7 +59,8 @@ def _note(one: Suspect, detail: Detail) -> str:
     rest = f", {hidden} more deviations" if hidden > 0 else ""
     cause = "quota" if detail.throttled else _CAUSES.get(one.cause, one.cause)
     where = f" {detail.cpus}." if detail.cpus else ""
-    return f"{one.label}: likely cause: {cause}; confidence {one.confidence}{rest}.{where} {detail.who}".rstrip()
+    usual = " Its peers have such a task for about as long: it is not what differs." if detail.usual else ""
+    return f"{one.label}: likely cause: {cause}; confidence {one.confidence}{rest}.{where} {detail.who}{usual}".rstrip()
 
 
 def _ratio(value: float, median: float) -> str:
