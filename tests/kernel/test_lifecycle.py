@@ -111,6 +111,10 @@ def recordings(checkout: Path, tmp_path: Path) -> Iterator[Iterator[tuple[Record
         for recording in made:
             recording.process.kill()
             recording.process.wait()
+            # A loader that a test stopped before it asked to die with its parent.
+            for pid, started in recording.seen.items():
+                if started and _started(pid) == started:
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _said_in_one_line(words: str) -> bool:

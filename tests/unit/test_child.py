@@ -29,3 +29,20 @@ def test_a_loader_started_early_works_where_this_process_may_run_by_then() -> No
             assert os.sched_getaffinity(early._process.pid) == {min(allowed)}
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def test_a_loader_that_nobody_took_ends_with_its_process_even_if_it_stands_still() -> None:
+    lines = (
+        "import os, signal, sys",
+        "from tracer.kernel import child",
+        "child.start_early(sys.executable)",
+        "pid = child._early[0]._process.pid",
+        "os.kill(pid, signal.SIGSTOP)",  # before it has asked to die with its parent
+        "print(pid)",
+    )
+    checkout = Path(child.__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=checkout, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    assert not Path(f"/proc/{int(done.stdout)}").exists()

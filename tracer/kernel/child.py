@@ -6,6 +6,7 @@ changes directories and limits. It lives for half a second and dies with its par
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -112,6 +113,13 @@ class Child:
 
 
 _early: list[Child] = []
+
+
+@atexit.register
+def _end_early() -> None:
+    """End what nobody took: one that stands still since its first moment would outlive this process."""
+    while _early:
+        _early.pop().close()
 
 
 def start_early(interpreter: str) -> None:
