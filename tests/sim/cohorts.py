@@ -12,9 +12,9 @@ import numpy as np
 
 from sim.cluster import INTERVALS, Pool, make_cluster, read_pools
 from sim.recordings import DEMO
+from tracer.cohorts.contrast import contrast, nodes_needed
+from tracer.cohorts.levels import middles, ratios, tails
 from tracer.compare import limits
-from tracer.compare.contrast import contrast, nodes_needed
-from tracer.compare.levels import middles, ratios, tails
 from tracer.compare.metrics import Series
 from tracer.compare.shapes import means_ns
 

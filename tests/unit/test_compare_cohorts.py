@@ -16,12 +16,12 @@ from sim.cohorts import run as simulate
 from sim.cohorts import slowed, values
 from sim.recordings import DEMO, Change, slower, twin
 
+from tracer.cohorts.contrast import contrast, nodes_needed, t_quantile
+from tracer.cohorts.levels import middles, ratios, tails
+from tracer.cohorts.membership import find_key, grouped
+from tracer.cohorts.rollout import Rollout, compare_cohorts
 from tracer.commands import main
-from tracer.compare.cohorts import find_key, grouped
-from tracer.compare.contrast import contrast, nodes_needed, t_quantile
-from tracer.compare.levels import middles, ratios, tails
 from tracer.compare.reading import read_nodes
-from tracer.compare.rollout import Rollout, compare_cohorts
 from tracer.errors import UsageError
 from tracer.histogram import SLOTS
 from tracer.recording import Recording, read_recording

@@ -125,8 +125,8 @@ def _stragglers(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]]) -> _A
 
 
 def _cohorts(nodes: Sequence[Node], skipped: Sequence[tuple[str, str]], by: str) -> _Answer:
-    from tracer.compare.rollout import compare_cohorts
-    from tracer.compare.rolloutwords import too_little
+    from tracer.cohorts.rollout import compare_cohorts
+    from tracer.cohorts.verdict import too_little
     from tracer.reports.cohorts import as_dict, render
 
     if len(nodes) < 2:

@@ -48,7 +48,8 @@ def read_nodes(
         try:
             nodes.append(read_node(path, every))
         except RecordingError as error:
-            skipped.append(Skipped(path, error.message.removeprefix(f"{path}: ")))
+            # It begins with the path, which is told anyway.
+            skipped.append(Skipped(path, error.message.removeprefix(path).lstrip(": ")))
     return nodes, skipped
 
 

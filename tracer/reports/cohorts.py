@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracer.cohorts.rollout import Effect, Rollout
+from tracer.cohorts.verdict import by_how_much, days, headline, named
 from tracer.compare import limits
-from tracer.compare.rollout import Effect, Rollout
-from tracer.compare.rolloutwords import by_how_much, days, headline, named
 from tracer.compare.verdict import amount
 from tracer.escape import printable
 from tracer.reports.layout import Column, Style, table, wrap

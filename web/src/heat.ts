@@ -90,8 +90,11 @@ function beside(view: View, { report }: Axis, of: number): ReturnType<typeof cel
   const picture = h("div", { role: "img", "aria-label": `Heatmap of ${report.title}, on the same scales; the table of what changed holds its numbers` });
   const detail = h("div", { class: "detail" });
   const facts = new Map(report.facts);
+  const host = facts.get("host") ?? "";
+  // Of a comparison, recordings are called as their nodes are.
+  const whose = host === report.title ? [] : [" of ", name(host)];
   find("beside").append(
-    h("h3", {}, name(report.title), " of ", name(facts.get("host") ?? ""), h("span", { class: "muted" }, ` ${facts.get("time")}`)),
+    h("h3", {}, name(report.title), ...whose, h("span", { class: "muted" }, ` ${facts.get("time")}`)),
     h("p", { class: "muted" }, report.headline),
     picture,
     detail,

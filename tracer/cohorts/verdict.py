@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracer.analysis.names import quoted
+from tracer.cohorts.rollout import Effect, Rollout
 from tracer.compare import limits
-from tracer.compare.rollout import Effect, Rollout
 from tracer.units import clip, many, percent
 
 __all__ = ["by_how_much", "days", "headline", "named", "too_little"]

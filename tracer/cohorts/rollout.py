@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.cohorts.contrast import Contrast, contrast, nodes_needed
+from tracer.cohorts.membership import Cohort, Key, find_key, grouped
+from tracer.cohorts.quantities import Quantity, quantities
 from tracer.compare import limits
 from tracer.compare.alignment import Grid, align
-from tracer.compare.cohorts import Cohort, Key, find_key, grouped
-from tracer.compare.contrast import Contrast, contrast, nodes_needed
 from tracer.compare.facts import LABEL, Split, split
 from tracer.compare.node import Node
-from tracer.compare.quantities import Quantity, quantities
 from tracer.compare.selection import comparable, labels
 
 __all__ = ["MOST_COHORTS", "Effect", "Rollout", "compare_cohorts"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracer.cohorts.levels import TAIL, middles, ratios, tails
 from tracer.compare import limits
 from tracer.compare.alignment import Grid
-from tracer.compare.levels import TAIL, middles, ratios, tails
 from tracer.compare.metrics import METRICS, Metric, Series
 from tracer.compare.shapes import centroids, means_ns
 from tracer.compare.telling import Unit
