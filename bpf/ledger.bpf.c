@@ -13,6 +13,12 @@
 /* Source: include/linux/sched.h, since v4.14. */
 #define LEDGER_TASK_DEAD 0x80
 #define LEDGER_ON_RQ_MIGRATING 2
+/* on_cpu is a byte in v7.2 and an int before, of which the first byte is the lowest but on big-endian machines. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LEDGER_SMALL u8
+#else
+#define LEDGER_SMALL u32
+#endif
 /* Source: include/trace/events/lock.h, since v5.19. */
 #define LEDGER_LCB_SPIN 0x1
 #define LEDGER_LCB_SEMAPHORE (0x2 | 0x4 | 0x10)
@@ -41,19 +47,22 @@ helper void ledger_leave(u64 *ctx, u32 pid, u64 now, u32 cpu, struct ledger_cpu 
 		task->state = LEDGER_DEAD;
 	} else {
 		task->state = LEDGER_BLOCKED;
-		task->block = ledger_block_of(task, thread, switched_out_state(ctx));
+		task->block = ledger_block_of(task, thread, switched_out_state(ctx), now);
 	}
 	task->since_ns = now;
 	ledger_write(task);
 }
 
-helper void ledger_enter(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_cpu *here)
+helper void ledger_enter(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_cpu *here, struct cpu_row *row)
 {
 	u32 place = ledger_place(thread, pid, now, here);
 	struct ledger_task *task = ledger_row(place);
+	struct ledger_stay *stay;
 
-	if (!task)
+	if (!task) {
+		ledger_push_stay(thread, pid, now, cpu, here, row);
 		return;
+	}
 	ledger_write(task);
 	if (task->state == LEDGER_WAITING) {
 		ledger_end_wait(task, thread, now, here);
@@ -66,8 +75,13 @@ helper void ledger_enter(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_
 	task->since_ns = now;
 	task->irq_base_ns = task->softirqs_ns + task->hardirq_ns;
 	task->cpu = cpu;
-	task->cgroup_id = task_cgroup_id(thread);
-	ledger_name(task->comm, thread);
+	/* After the wait has been shared out: this one has no part in it. */
+	stay = ledger_push_stay(thread, pid, now, cpu, here, row);
+	if (stay) {
+		task->cgroup_id = stay->cgroup_id;
+		((u64 *)task->comm)[0] = ((u64 *)stay->comm)[0];
+		((u64 *)task->comm)[1] = ((u64 *)stay->comm)[1];
+	}
 	ledger_write(task);
 	here->running = place + 1;
 }
@@ -86,8 +100,9 @@ handler ledger_on_sched_switch(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 		here->running = 0;
 	/* A switch that was not shown: another task leaves than came. How long each was there is not known. */
 	if (next_pid)
-		ledger_enter((void *)ctx[2], next_pid, now, cpu, here);
-	ledger_push_stay((void *)ctx[2], next_pid, now, cpu, here, row);
+		ledger_enter((void *)ctx[2], next_pid, now, cpu, here, row);
+	else
+		ledger_push_stay((void *)ctx[2], 0, now, cpu, here, row);
 }
 
 /* A thread is queued. One that was not asleep is only told to go on. */
@@ -102,7 +117,7 @@ handler ledger_on_sched_wakeup(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 		return;
 	place = ledger_place_of(pid);
 	/* One that has slept since before the start. */
-	if (place == LEDGER_NONE && !read_kernel(thread, u32, TASK_STRUCT__ON_CPU))
+	if (place == LEDGER_NONE && !read_kernel(thread, LEDGER_SMALL, TASK_STRUCT__ON_CPU))
 		place = ledger_claim(thread, pid, now, here);
 	task = ledger_row(place);
 	if (!task || (task->state && task->state != LEDGER_BLOCKED))
@@ -138,7 +153,7 @@ handler ledger_on_sched_migrate_task(u64 *ctx, u64 now, u32 cpu, struct cpu_row 
 	struct ledger_cpu *here = ledger_cpu_of(cpu);
 	struct ledger_task *task;
 
-	if (!here || read_kernel(thread, u32, TASK_STRUCT__ON_RQ) != LEDGER_ON_RQ_MIGRATING)
+	if (!here || read_kernel(thread, LEDGER_SMALL, TASK_STRUCT__ON_RQ) != LEDGER_ON_RQ_MIGRATING)
 		return;
 	task = ledger_row(ledger_place_of(read_kernel(thread, u32, TASK_STRUCT__PID)));
 	if (!task || task->state != LEDGER_WAITING)
@@ -159,6 +174,7 @@ handler ledger_on_softirq_exit(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 
 	if (!here || !row->softirq_run_valid)
 		return;
+	ledger_note_softirq(vector, row->softirq_run_ns, cpu, here);
 	task = ledger_running(here);
 	if (!task || vector >= LEDGER_VECTORS)
 		return;

@@ -25,7 +25,32 @@
 #define LEDGER_RTLOCK 4
 #define LEDGER_UNINTERRUPTIBLE 5
 #define LEDGER_STOPPED 6
-#define LEDGER_BLOCKS 8
+#define LEDGER_FUTEX 7 /* these by the system call that it is in */
+#define LEDGER_SOCKET 8
+#define LEDGER_PIPE 9
+#define LEDGER_POLL 10
+#define LEDGER_TIMER 11
+#define LEDGER_CHILD 12
+#define LEDGER_FILE 13
+#define LEDGER_DEVICE 14
+#define LEDGER_BLOCKS 16
+
+/*
+ * The same by the number of the system call, then, for those of which the file in their first argument decides, by its
+ * type (the upper four bits of its mode). The reader fills it: tracer/kernel/calls.py.
+ */
+#define LEDGER_BY_FILE 15
+#define LEDGER_CALLS 512
+#define LEDGER_FILE_TYPES 16
+#define LEDGER_CALL_ROWS (LEDGER_CALLS + LEDGER_FILE_TYPES)
+
+/* So long a file's kind is taken to be what it was: one that goes to sleep again and again need not look each time. */
+#define LEDGER_FILE_NS 1000000
+
+struct ledger_call {
+	u32 kind;
+	u32 pad;
+};
 
 /* SOFTIRQ_VECTORS of softirq.h: no header of one probe may need another's. */
 #define LEDGER_VECTORS 10
@@ -65,7 +90,10 @@ struct ledger_task {
 	u64 waits;
 	u64 blocked_ns[LEDGER_BLOCKS];
 	u64 softirq_ns[LEDGER_VECTORS];
-	u64 pad[6];
+	u64 file_seen_ns; /* when the kind of the file by that number was looked at */
+	u32 file_number;
+	u32 file_kind;
+	u64 pad[4];
 };
 
 /* Who ran on a CPU: as cpu_stay, with the name of its process and its cgroup. It ends where the next one starts. */
@@ -74,10 +102,10 @@ struct ledger_stay {
 	u64 softirq_ns;
 	u64 hardirq_ns;
 	u64 cgroup_id;
-	u32 tgid; /* 0: idle */
-	u32 pad;
+	u32 tgid;   /* 0: idle */
+	u32 vector; /* of the softirqs that had the most of it, if any had */
 	char comm[16];
-	u64 pad2;
+	u64 pad;
 };
 
 /* Stays added up by process, for the reader. It ends where the next one starts. */
@@ -97,7 +125,9 @@ struct ledger_block {
 	u64 hardirq_ns;
 	u64 other_ns; /* of processes that found no part */
 	struct ledger_part parts[LEDGER_PARTS];
-	u64 pad[4];
+	u64 most_ns; /* the most that softirqs had of one stay, */
+	u64 vector;  /* and that stay's vector */
+	u64 pad[2];
 };
 
 /* The beginning of a wait, before what the stays reach back to: shared out by the reader, among those in the blocks. */
@@ -130,24 +160,38 @@ struct ledger_cpu {
 	u32 blocks_count;
 	u32 block_stays; /* in the block that is being filled */
 	u32 olds_count;
-	u32 pad[11];
+	u32 pad;
+	u64 softirq_most_ns;            /* the largest of softirq_ns */
+	u64 softirq_ns[LEDGER_VECTORS]; /* of the stay that goes on */
+	u64 pad2[2];
 };
 
 /* What time is counted by: a process, and who or what took it. */
-#define LEDGER_HOLDER 1 /* a process, by its tgid; 0 is the idle task: nobody had the CPU yet */
-#define LEDGER_LINE 2   /* an interrupt line, by its number */
-#define LEDGER_VECTOR 3 /* a vector of x86 */
+#define LEDGER_HOLDER 1  /* a process, by its tgid; 0 is the idle task: nobody had the CPU yet */
+#define LEDGER_LINE 2    /* an interrupt line, by its number */
+#define LEDGER_VECTOR 3  /* a vector of x86 */
+#define LEDGER_SOFTIRQ 4 /* a softirq's vector, while the process waited */
 
 struct ledger_key {
 	u32 tgid;
-	u16 kind;
+	u32 what;
+	u16 kind; /* 0: no such cell */
 	u16 half; /* of the counts: one is filled while the reader empties the other */
-	u64 what;
 };
 
 struct ledger_count {
 	u64 ns;
-	u64 count;
 	u64 cgroup_id; /* the holder's, when it came first */
 	char comm[16]; /* likewise; of a line, its handler's name */
+};
+
+/* Of each half so many cells per CPU. Both are powers of two. */
+#define LEDGER_HALVES 2
+#define LEDGER_CELLS 64
+
+struct ledger_cell {
+	struct ledger_key key;
+	u32 pad;
+	struct ledger_count count;
+	u64 pad2[2];
 };

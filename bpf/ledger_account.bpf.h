@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* What a stretch of a thread's time counts as: run, waited for a CPU, kept from it by a quota, asleep and for what. */
+#include "ledger_calls.bpf.h"
 #include "ledger_holders.bpf.h"
 
 /* Source: include/linux/sched.h, since v4.14. */
@@ -110,8 +111,10 @@ helper void ledger_end_wait(struct ledger_task *task, void *thread, u64 now, str
 		ledger_blame(task, wait_ns, now, place, row, here);
 }
 
-helper u32 ledger_block_of(struct ledger_task *task, void *thread, u32 state)
+helper u32 ledger_block_of(struct ledger_task *task, void *thread, u32 state, u64 now)
 {
+	u32 kind;
+
 	if (task->lock)
 		return task->lock;
 #ifdef TASK_STRUCT__IN_IOWAIT
@@ -120,7 +123,10 @@ helper u32 ledger_block_of(struct ledger_task *task, void *thread, u32 state)
 #endif
 	if (state & LEDGER_TASK_STOPPED)
 		return LEDGER_STOPPED;
-	if ((state & (LEDGER_TASK_UNINTERRUPTIBLE | LEDGER_TASK_NOLOAD)) == LEDGER_TASK_UNINTERRUPTIBLE)
+	kind = ledger_call_of(task, thread, now);
+	/* Network file systems wait so. Of other calls it is not what they were made for. */
+	if ((state & (LEDGER_TASK_UNINTERRUPTIBLE | LEDGER_TASK_NOLOAD)) == LEDGER_TASK_UNINTERRUPTIBLE &&
+	    kind != LEDGER_FILE)
 		return LEDGER_UNINTERRUPTIBLE;
-	return LEDGER_SLEEP;
+	return kind;
 }

@@ -3,52 +3,12 @@
  * Who had a CPU while threads waited for it: the latest stays there one by one, earlier ones in blocks, which the reader
  * looks through.
  */
+#include "ledger_counts.bpf.h"
 #include "ledger_rows.bpf.h"
-#include "stacks.bpf.h"
 
 MAPPED_ARRAY(ledger_stay, ledger_stays, NR_CPUS * LEDGER_STAYS);
 MAPPED_ARRAY(ledger_block, ledger_blocks, NR_CPUS * LEDGER_LOG_BLOCKS);
 MAPPED_ARRAY(ledger_old, ledger_olds, NR_CPUS * LEDGER_OLDS);
-MAPPED_ARRAY(stack_control, ledger_control, 1);
-BPF_HASH(ledger_counts, struct ledger_key, struct ledger_count, LEDGER_KEYS);
-
-/* Add to what a process lost. Only with interrupts off: a CPU is inside of one half at a time. */
-helper void ledger_add(u32 tgid, u32 kind, u64 what, u64 ns, u64 cgroup_id, char *comm, void *name,
-		       struct ledger_cpu *here)
-{
-	struct ledger_key key = {.tgid = tgid, .kind = kind, .what = what};
-	struct ledger_count first = {.ns = ns, .count = 1, .cgroup_id = cgroup_id};
-	struct ledger_count *count;
-	u32 zero = 0;
-	struct stack_control *control = ledger_control.lookup(&zero);
-
-	if (!control)
-		return;
-	key.half = enter_stacks(&here->use, control) & 1;
-	count = ledger_counts.lookup(&key);
-	if (!count) {
-		if (comm) {
-			((u64 *)first.comm)[0] = ((u64 *)comm)[0];
-			((u64 *)first.comm)[1] = ((u64 *)comm)[1];
-		} else if (name) {
-			bpf_probe_read_kernel_str(first.comm, sizeof(first.comm), name);
-		}
-		/* Another CPU may be first: then it is there now. */
-		if (!ledger_counts.insert(&key, &first))
-			goto out;
-		count = ledger_counts.lookup(&key);
-		if (!count) {
-			here->use.full++;
-			here->full_ns += ns;
-			goto out;
-		}
-	}
-	/* Threads of one process wait on several CPUs at once. */
-	__sync_fetch_and_add(&count->ns, ns);
-	__sync_fetch_and_add(&count->count, 1);
-out:
-	leave_stacks(&here->use);
-}
 
 /* A wait that is being shared out, from its end to its start. */
 struct ledger_rest {
@@ -100,12 +60,15 @@ helper void ledger_blame_stays(struct ledger_task *task, struct ledger_rest *res
 #pragma clang loop unroll(disable)
 	for (u32 step = 0; step < LEDGER_STAYS; step++) {
 		struct ledger_stay *stay = ledger_stay_at(task->cpu, newest - step);
-		u64 own_ns;
+		u64 own_ns, softirq_ns = task->wait_softirq_ns;
 
 		if (!stay || rest->end_ns <= rest->start_ns || !stay->started_ns || stay->started_ns >= rest->end_ns)
 			return;
 		own_ns = ledger_take(task, rest, stay->started_ns, stay->softirq_ns, stay->hardirq_ns);
 		ledger_add(task->tgid, LEDGER_HOLDER, stay->tgid, own_ns, stay->cgroup_id, stay->comm, NULL, here);
+		softirq_ns = task->wait_softirq_ns - softirq_ns;
+		if (softirq_ns)
+			ledger_add(task->tgid, LEDGER_SOFTIRQ, stay->vector, softirq_ns, 0, NULL, NULL, here);
 	}
 }
 
@@ -114,11 +77,15 @@ helper void ledger_blame(struct ledger_task *task, u64 wait_ns, u64 now, struct 
 			 struct ledger_cpu *here)
 {
 	struct ledger_rest rest = {now - wait_ns, now, row->softirq_ns, row->hardirq_ns};
-	u32 index = bpf_get_smp_processor_id() * LEDGER_OLDS + (here->olds_count & (LEDGER_OLDS - 1));
-	struct ledger_old *old = ledger_olds.lookup(&index);
+	struct ledger_old *old;
+	u32 index;
 
 	ledger_blame_stays(task, &rest, place, here);
-	if (rest.end_ns <= rest.start_ns || !old)
+	if (rest.end_ns <= rest.start_ns)
+		return;
+	index = bpf_get_smp_processor_id() * LEDGER_OLDS + (here->olds_count & (LEDGER_OLDS - 1));
+	old = ledger_olds.lookup(&index);
+	if (!old)
 		return;
 	old->start_ns = rest.start_ns;
 	old->end_ns = rest.end_ns;
@@ -150,6 +117,17 @@ helper void ledger_fill_block(struct ledger_block *block, struct ledger_stay *st
 			return;
 		}
 	}
+	/* A shell script, a build: another one of its name and cgroup stands for it. */
+#pragma unroll
+	for (int index = 0; index < LEDGER_PARTS; index++) {
+		struct ledger_part *part = &block->parts[index];
+
+		if (part->cgroup_id == stay->cgroup_id && ((u64 *)part->comm)[0] == ((u64 *)stay->comm)[0] &&
+		    ((u64 *)part->comm)[1] == ((u64 *)stay->comm)[1]) {
+			part->ns += own_ns;
+			return;
+		}
+	}
 	block->other_ns += own_ns;
 }
 
@@ -164,10 +142,15 @@ helper struct ledger_block *ledger_block_at(u32 cpu, u32 number)
 helper void ledger_end_stay(struct ledger_stay *ended, u64 now, u32 cpu, struct ledger_cpu *here, struct cpu_row *row)
 {
 	struct ledger_block *block = ledger_block_at(cpu, here->blocks_count);
-	u64 interrupted_ns = row->softirq_ns - ended->softirq_ns + row->hardirq_ns - ended->hardirq_ns;
+	u64 softirq_ns = row->softirq_ns - ended->softirq_ns;
+	u64 interrupted_ns = softirq_ns + row->hardirq_ns - ended->hardirq_ns;
 
 	if (!block || !ended->started_ns)
 		return;
+	if (softirq_ns > block->most_ns) {
+		block->most_ns = softirq_ns;
+		block->vector = ended->vector;
+	}
 	ledger_fill_block(block, ended, now - ended->started_ns - interrupted_ns);
 	if (++here->block_stays < LEDGER_BLOCK_STAYS || now - block->started_ns < LEDGER_BLOCK_NS)
 		return;
@@ -178,7 +161,7 @@ helper void ledger_end_stay(struct ledger_stay *ended, u64 now, u32 cpu, struct 
 	block->started_ns = now;
 	block->softirq_ns = row->softirq_ns;
 	block->hardirq_ns = row->hardirq_ns;
-	block->other_ns = 0;
+	block->other_ns = block->most_ns = 0;
 #pragma unroll
 	for (int index = 0; index < LEDGER_PARTS; index++)
 		block->parts[index].used = 0;
@@ -186,20 +169,49 @@ helper void ledger_end_stay(struct ledger_stay *ended, u64 now, u32 cpu, struct 
 	here->blocks_count++;
 }
 
-/* Note who runs from now on. */
-helper void ledger_push_stay(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_cpu *here, struct cpu_row *row)
+/* Note in the stay that goes on which vector's softirqs have the most of it. */
+helper void ledger_note_softirq(u32 vector, u64 ns, u32 cpu, struct ledger_cpu *here)
+{
+	struct ledger_stay *stay = ledger_stay_at(cpu, here->stays_count);
+
+	if (!stay || vector >= LEDGER_VECTORS)
+		return;
+	here->softirq_ns[vector] += ns;
+	if (here->softirq_ns[vector] <= here->softirq_most_ns)
+		return;
+	here->softirq_most_ns = here->softirq_ns[vector];
+	stay->vector = vector;
+}
+
+/* Most stays have none. */
+helper void ledger_forget_softirqs(struct ledger_cpu *here)
+{
+	if (!here->softirq_most_ns)
+		return;
+	here->softirq_most_ns = 0;
+#pragma unroll
+	for (int vector = 0; vector < LEDGER_VECTORS; vector++)
+		here->softirq_ns[vector] = 0;
+}
+
+/* Note who runs from now on; return the note. */
+helper struct ledger_stay *ledger_push_stay(void *thread, u32 pid, u64 now, u32 cpu, struct ledger_cpu *here,
+					    struct cpu_row *row)
 {
 	struct ledger_stay *ended = ledger_stay_at(cpu, here->stays_count);
 	struct ledger_stay *stay = ledger_stay_at(cpu, here->stays_count + 1);
 
 	if (!ended || !stay)
-		return;
+		return NULL;
 	ledger_end_stay(ended, now, cpu, here, row);
 	stay->started_ns = now;
 	stay->softirq_ns = row->softirq_ns;
 	stay->hardirq_ns = row->hardirq_ns;
 	stay->cgroup_id = pid ? task_cgroup_id(thread) : 0;
 	stay->tgid = pid ? read_kernel(thread, u32, TASK_STRUCT__TGID) : 0;
+	stay->vector = 0;
+	ledger_forget_softirqs(here);
 	ledger_name(stay->comm, thread);
 	here->stays_count++;
+	return stay;
 }

@@ -70,6 +70,7 @@ helper void ledger_clear(struct ledger_task *task, void *thread, u64 now)
 	task->reclaim_ns = task->compaction_ns = task->stall_asleep_ns = task->unknown_ns = 0;
 	task->wait_softirq_ns = task->wait_hardirq_ns = 0;
 	task->softirqs_ns = task->hardirq_ns = task->waits = 0;
+	task->file_seen_ns = 0;
 #pragma unroll
 	for (int block = 0; block < LEDGER_BLOCKS; block++)
 		task->blocked_ns[block] = 0;

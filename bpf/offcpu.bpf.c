@@ -83,10 +83,10 @@ helper struct offcpu_count *offcpu_count_of(u32 generation, struct offcpu_key *k
 	return generation & 1 ? offcpu_counts_1.lookup(key) : offcpu_counts_0.lookup(key);
 }
 
-helper void offcpu_add(u32 generation, void *next, struct offcpu_key *key, u64 off_ns, struct stack_use *use)
+helper void offcpu_add(u32 generation, struct offcpu_key *key, u64 off_ns, u64 blocked_ns, struct stack_use *use)
 {
 	struct offcpu_count *count = offcpu_count_of(generation, key);
-	struct offcpu_count first = {.weight = off_ns, .count = 1};
+	struct offcpu_count first = {.weight = off_ns, .first_ns = blocked_ns, .count = 1};
 	int error;
 
 	/* The key has the task in it, and only the CPU that it's switched in on adds to the count. */
@@ -95,8 +95,6 @@ helper void offcpu_add(u32 generation, void *next, struct offcpu_key *key, u64 o
 		count->count++;
 		return;
 	}
-	((u64 *)first.comm)[0] = read_kernel(next, u64, TASK_STRUCT__COMM);
-	((u64 *)first.comm)[1] = read_kernel(next, u64, TASK_STRUCT__COMM + 8);
 	if (generation & 1)
 		error = offcpu_counts_1.update(key, &first);
 	else
@@ -109,7 +107,7 @@ helper void end_block(void *next, u32 pid, u64 now, struct offcpu_row *offcpu, s
 {
 	struct offcpu_task *task = offcpu_tasks.lookup(&pid);
 	struct offcpu_key key = {.tid = pid};
-	u64 off_ns;
+	u64 off_ns, comm[2];
 
 	if (!task || !task->blocked_ns)
 		return;
@@ -129,7 +127,10 @@ helper void end_block(void *next, u32 pid, u64 now, struct offcpu_row *offcpu, s
 		key.user_stack = task->user_stack;
 		key.generation = task->generation;
 		key.waker = task->waker;
-		offcpu_add(enter_stacks(&offcpu->use, control), next, &key, off_ns, &offcpu->use);
+		comm[0] = read_kernel(next, u64, TASK_STRUCT__COMM);
+		comm[1] = read_kernel(next, u64, TASK_STRUCT__COMM + 8);
+		__builtin_memcpy(key.comm, comm, sizeof(key.comm));
+		offcpu_add(enter_stacks(&offcpu->use, control), &key, off_ns, task->blocked_ns, &offcpu->use);
 		leave_stacks(&offcpu->use);
 	}
 	/* Last: until now the reader keeps the stacks of this block. */

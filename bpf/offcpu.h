@@ -11,10 +11,15 @@
 /* No stack because it was not taken: more negative than any error. */
 #define OFFCPU_NOT_TAKEN -4096
 
-/* Who ended a block: 0 nobody was seen, a task, a softirq (with its vector above), a hard interrupt. */
+/*
+ * Who ended a block: 0 nobody was seen, a task, a softirq (with its vector above), a hard interrupt. The reader's own:
+ * nobody until the end, of a block that began here or before all of it.
+ */
 #define OFFCPU_BY_TASK 1
 #define OFFCPU_BY_SOFTIRQ 2
 #define OFFCPU_BY_HARDIRQ 3
+#define OFFCPU_STILL 4
+#define OFFCPU_ALL_ALONG 5
 #define OFFCPU_VECTOR_SHIFT 8
 
 struct offcpu_waker {
@@ -35,7 +40,7 @@ struct offcpu_task {
 	u32 pad;
 };
 
-/* What off-CPU time is counted by. */
+/* What off-CPU time is counted by: comm, as with oncpu. */
 struct offcpu_key {
 	u32 cpu;
 	u32 tgid;
@@ -45,12 +50,13 @@ struct offcpu_key {
 	s32 user_stack;
 	u32 generation;
 	struct offcpu_waker waker;
+	char comm[16];
 };
 
 struct offcpu_count {
-	u64 weight; /* ns */
+	u64 weight;   /* ns */
+	u64 first_ns; /* when the first of them began */
 	u64 count;
-	char comm[16];
 };
 
 /* One row per CPU, written by that CPU alone. */

@@ -65,10 +65,10 @@ helper struct oncpu_count *oncpu_count_of(u32 generation, struct oncpu_key *key)
 	return generation & 1 ? oncpu_counts_1.lookup(key) : oncpu_counts_0.lookup(key);
 }
 
-helper void oncpu_add(u32 generation, struct oncpu_key *key, struct stack_use *use)
+helper void oncpu_add(u32 generation, struct oncpu_key *key, u64 now, struct stack_use *use)
 {
 	struct oncpu_count *count = oncpu_count_of(generation, key);
-	struct oncpu_count first = {.weight = 1};
+	struct oncpu_count first = {.weight = 1, .first_ns = now};
 	int error;
 
 	/* The key has the CPU in it, so nobody else adds to this count. */
@@ -76,7 +76,6 @@ helper void oncpu_add(u32 generation, struct oncpu_key *key, struct stack_use *u
 		count->weight++;
 		return;
 	}
-	bpf_get_current_comm(first.comm, sizeof(first.comm));
 	if (generation & 1)
 		error = oncpu_counts_1.update(key, &first);
 	else
@@ -102,10 +101,11 @@ handler oncpu_on_clock(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 	oncpu->busy++;
 	if (!oncpu_wanted(key.tgid))
 		return;
+	bpf_get_current_comm(key.comm, sizeof(key.comm));
 	generation = enter_stacks(&oncpu->use, control);
 	key.kernel_stack = oncpu_stack(ctx, generation, 0);
 	key.user_stack = oncpu_stack(ctx, generation, USER_STACK);
 	count_missing(&oncpu->use, key.kernel_stack, key.user_stack);
-	oncpu_add(generation, &key, &oncpu->use);
+	oncpu_add(generation, &key, now, &oncpu->use);
 	leave_stacks(&oncpu->use);
 }

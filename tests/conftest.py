@@ -1,9 +1,12 @@
-"""Shared by all tests: one variable turns every skip into a failure, so that CI can't lose a test unnoticed."""
+"""Shared by all tests: one variable turns every skip into a failure, so that CI can't lose a test unnoticed.
+
+And no signal of a test's goes to more than one process, or to the group that runs the tests.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +21,21 @@ NO_SKIP = os.environ.get("FORESHOCK_NO_SKIP") == "1"
 def checkout() -> Path:
     """The folder with pyproject.toml."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay_with_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse what a pid that nobody has been given would do: 0 is this very group, -1 is everybody."""
+    monkeypatch.setattr(os, "kill", _refusing(os.kill, ()))
+    monkeypatch.setattr(os, "killpg", _refusing(os.killpg, (os.getpgrp(),)))
+
+
+def _refusing(send: Callable[[int, int], None], spared: tuple[int, ...]) -> Callable[[int, int], None]:
+    def guarded(to: int, number: int) -> None:
+        assert to > 0 and to not in spared, f"signal {number} would reach those who run the tests: {to}"
+        send(to, number)
+
+    return guarded
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,7 @@ __all__ = [
     "RecordingError",
     "OutputError",
     "LimitPassedError",
+    "UndecidedError",
 ]
 
 
@@ -65,3 +66,9 @@ class LimitPassedError(ForeshockError):
     """A limit that the command line set is passed: something is slower than `--fail-over` allows."""
 
     exit_code = 6
+
+
+class UndecidedError(ForeshockError):
+    """Too little was recorded to tell: it may have been another time; or no node deviates in what there is."""
+
+    exit_code = 7

@@ -225,8 +225,8 @@ class Probe:
 
     ``plain_maps`` are maps read through system calls (hashes, stacks): the loader hands over descriptors only.
     ``settings`` are integer constants of the C text with their defaults, ``enums`` kernel enumerators
-    (``("cgroup_subsys_id", "cpu_cgrp_id")`` becomes ``CPU_CGRP_ID``), ``filters`` those of "pid", "cgroup"
-    that the probe can apply, ``requires`` the probes whose handlers have to run before this one's,
+    (``("cgroup_subsys_id", "cpu_cgrp_id")`` becomes ``CPU_CGRP_ID``; ``optional_enums`` may be missing), ``filters``
+    those of "pid", "cgroup" that the probe can apply, ``requires`` those whose handlers have to run before this one's,
     ``aliases`` names of other tools that ask the same question, ``capabilities`` what its source or reader needs all
     along beyond ``privilege.KEPT`` ("syslog"). Cost and limits stand in the module's
     docstring, under ``Overhead:`` and ``Caveat:``.
@@ -239,6 +239,7 @@ class Probe:
     hooks: tuple[Hook, ...] = ()
     members: tuple[Member, ...] = ()
     enums: tuple[tuple[str, str], ...] = ()
+    optional_enums: tuple[tuple[str, str], ...] = ()
     maps: tuple[Map, ...] = ()
     plain_maps: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()

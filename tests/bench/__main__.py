@@ -15,7 +15,7 @@ from .machine import CHECKOUT, Missing, describe, say
 from .results import Section, checks_table, table
 
 #: In the order of the page; each is a module with ``measure(rounds)``.
-PARTS = ("cost", "noise", "agent", "start", "leaks", "report")
+PARTS = ("cost", "noise", "agent", "closeup", "start", "leaks", "report")
 
 #: Above this, other work decides the figures.
 BUSY_PERCENT = 5
@@ -40,6 +40,8 @@ def main() -> int:
     if os.geteuid() != 0:
         say("bench: not root")
         return 2
+    # Who has installed foreshock has its byte code as well: here the first run of a program leaves it.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # What is measured must not outlive the benchmark.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     facts = [

@@ -25,6 +25,7 @@ __all__ = [
     "cpu_seconds",
     "describe",
     "folder",
+    "pss_mb",
     "say",
     "workload",
 ]
@@ -98,6 +99,12 @@ def busy_percent(seconds: float = 2.0) -> float:
     time.sleep(seconds)
     later_total, later_idle = sample()
     return 100 * (1 - (later_idle - idle) / max(later_total - total, 1))
+
+
+def pss_mb(*pids: int) -> float:
+    """Return the memory of processes, what they share divided among those who share it."""
+    lines = [line for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def cpu_seconds(pid: int) -> float:

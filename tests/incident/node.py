@@ -9,18 +9,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["ADDRESSES", "FAR", "NEAR", "inside", "node"]
+__all__ = ["ADDRESSES", "FAR", "NEAR", "inside", "node", "steer"]
 
 NEAR, FAR = "foreshock-train", "foreshock-infer"
 ADDRESSES = {NEAR: "10.77.0.1", FAR: "10.77.0.2"}
-#: 250 times 250 addresses each.
-_NETWORKS = range(80, 92)
+_FIRST_NETWORK = 80
 _HERE = Path(__file__).parent
 
 
 @contextlib.contextmanager
-def node(cpu: int) -> Iterator[int]:
-    """Make the pods, and neighbours of the first one; yields how many. Softirqs of what arrives run on ``cpu``."""
+def node(cpu: int, networks: int = 12) -> Iterator[int]:
+    """Make the pods, and neighbours of the first one, in networks of 250 times 250 addresses; yields how many.
+
+    Softirqs of what arrives run on ``cpu``.
+    """
     with contextlib.ExitStack() as stack:
         for name in (NEAR, FAR):
             _ip("netns", "add", name)
@@ -29,19 +31,25 @@ def node(cpu: int) -> Iterator[int]:
         for name, address in ADDRESSES.items():
             _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
             _ip("-n", name, "link", "set", "eth0", "up")
-        steered = "/sys/class/net/eth0/queues/rx-0/rps_cpus"  # ip mounts the pod's own /sys
-        _ip("netns", "exec", FAR, "sh", "-c", f"echo {1 << cpu:x} > {steered}")
+        steer(cpu)
+        numbers = range(_FIRST_NETWORK, _FIRST_NETWORK + networks)
         lines = [
             f"neighbour replace 10.{network}.{high}.{low} lladdr 02:00:00:{network:02x}:{high:02x}:{low:02x} "
             "dev eth0 nud permanent"
-            for network in _NETWORKS
+            for network in numbers
             for high in range(250)
             for low in range(250)
         ]
-        for network in _NETWORKS:
+        for network in numbers:
             _ip("-n", NEAR, "route", "add", f"10.{network}.0.0/16", "dev", "eth0")
         _ip("-n", NEAR, "-batch", "-", text="\n".join(lines))
         yield len(lines)
+
+
+def steer(cpu: int) -> None:
+    """Have softirqs of what arrives from now on run on ``cpu``."""
+    steered = "/sys/class/net/eth0/queues/rx-0/rps_cpus"  # ip mounts the pod's own /sys
+    _ip("netns", "exec", FAR, "sh", "-c", f"echo {1 << cpu:x} > {steered}")
 
 
 @contextlib.contextmanager
@@ -53,7 +61,8 @@ def inside(pod: str, part: str, *arguments: object) -> Iterator[subprocess.Popen
         yield process
     finally:
         process.terminate()
-        process.wait()
+        # What nobody reads it would wait to tell.
+        process.communicate()
 
 
 def _ip(*arguments: str, text: str = "") -> None:

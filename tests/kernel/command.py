@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,9 +34,11 @@ def children() -> list[int]:
 
 
 def leftovers() -> set[str]:
-    """Return what a test may have left behind: processes, mounts, temporary folders."""
-    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if "foreshock-test" in line]
-    return {*map(str, children()), *mounts, *map(str, Path("/tmp").glob("foreshock-*"))}
+    """Return what a test may have left behind: processes, mounts in the folder of this run, temporary folders."""
+    temporary = Path(tempfile.gettempdir())
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    mounted = [mount for mount in mounts if Path(mount).is_relative_to(temporary.parent)]
+    return {*map(str, children()), *mounted, *map(str, temporary.glob("foreshock-*"))}
 
 
 def assert_fails(done: subprocess.CompletedProcess[str], code: int, *said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -37,6 +38,17 @@ def requires_bpf(requires_root: None) -> None:
 @pytest.fixture(autouse=True)
 def _kernel(requires_bpf: None) -> None:
     """Every test in this folder needs both."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is left behind is looked for there (``kernel.command.leftovers``): others may run foreshock meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.getbasetemp() / "temporary"
+        folder.mkdir()
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield
 
 
 @pytest.fixture

@@ -27,11 +27,25 @@ class CpuGroup:
             (mount / "cgroup.subtree_control").write_text("+cpu")
         self.name = f"foreshock-{name}-{os.getpid()}"
         self.path = f"/{self.name}"
-        self._folder = mount / self.name
+        self._folder = self._account = mount / self.name
         self._folder.mkdir()
+        # In v1 who counts may be another hierarchy.
+        if self._v1 and not (self._folder / "cpuacct.usage").exists():
+            self._account = mount.parent / "cpuacct" / self.name
+            self._account.mkdir()
 
     def add(self, pid: int) -> None:
-        (self._folder / "cgroup.procs").write_text(str(pid))
+        for folder in {self._folder, self._account}:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def dismiss(self, pid: int) -> None:
+        """Let a process go back to the root."""
+        for folder in {self._folder, self._account}:
+            (folder.parent / "cgroup.procs").write_text(str(pid))
+
+    def pids(self) -> list[int]:
+        """Return the processes in it."""
+        return [int(pid) for pid in (self._folder / "cgroup.procs").read_text().split()]
 
     def quota(self, share: float) -> None:
         """Let it have so much of one CPU, in periods of 100 ms."""
@@ -50,12 +64,22 @@ class CpuGroup:
 
     def throttled_ns(self) -> int:
         """How long the kernel says that the quota held it back, of all CPUs."""
-        stat = dict(line.split() for line in (self._folder / "cpu.stat").read_text().splitlines())
+        stat = self._stat()
         return int(stat["throttled_time"]) if "throttled_time" in stat else 1000 * int(stat["throttled_usec"])
 
+    def used_ns(self) -> int:
+        """How long the kernel says that its processes ran."""
+        if self._v1:
+            return int((self._account / "cpuacct.usage").read_text())
+        return 1000 * int(self._stat()["usage_usec"])
+
+    def _stat(self) -> dict[str, str]:
+        return dict(line.split() for line in (self._folder / "cpu.stat").read_text().splitlines())
+
     def remove(self) -> None:
-        with suppress(FileNotFoundError):
-            self._folder.rmdir()
+        for folder in {self._folder, self._account}:
+            with suppress(FileNotFoundError):
+                folder.rmdir()
 
 
 @pytest.fixture

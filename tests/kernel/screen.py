@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -36,14 +37,14 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        running = self._children()
+        # Descriptors, since a pid may be another's by then.
+        running = [os.pidfd_open(pid) for pid in self._children()]
         self._tmux("kill-server")
-        limit = time.monotonic() + 20
-        while any(Path(f"/proc/{pid}").exists() for pid in running) and time.monotonic() < limit:
-            time.sleep(0.02)
-        left = [pid for pid in running if Path(f"/proc/{pid}").exists()]
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
+        left = [process for process in running if not select.select([process], [], [], 20)[0]]
+        for process in left:
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        for process in running:
+            os.close(process)
         assert not left, "it does not end with its terminal"
 
     def lines(self, *, escapes: bool = False) -> list[str]:

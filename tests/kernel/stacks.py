@@ -32,9 +32,9 @@ class Stacks:
     def rows(self) -> np.ndarray:
         return np.concatenate(self._rows)
 
-    def collect(self) -> Mapping[str, Window]:
-        """Add the interval that ends now."""
-        windows = self._traced.collect()
+    def collect(self, *, complete: bool = False) -> Mapping[str, Window]:
+        """Add the interval that ends now, ``complete`` if it is the last one."""
+        windows = self._traced.collect(complete=complete)
         samples = windows[f"{self._probe}.samples"]
         self._rows.append(samples.rows)
         for reason, number in samples.losses.items():
@@ -65,12 +65,12 @@ class Stacks:
         return sum(int(row["weight"]) for row in rows if function in self.names(row["stack"], kind))
 
 
-def compiled(folder: Path, text: str) -> Path:
+def compiled(folder: Path, text: str, *flags: str) -> Path:
     """Compile a C program whose every function has a frame; skip without gcc."""
     source, program = folder / "program.c", folder / "program"
     source.write_text(text)
     try:
-        run(["gcc", "-O0", "-fno-omit-frame-pointer", "-o", program, source], check=True)
+        run(["gcc", "-O0", "-fno-omit-frame-pointer", *flags, "-o", program, source], check=True)
     except FileNotFoundError:
         pytest.skip("no gcc")
     return program

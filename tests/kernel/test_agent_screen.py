@@ -9,7 +9,7 @@ import pytest
 from kernel.command import FORESHOCK, foreshock
 from kernel.screen import Screen
 
-_LABELS = ("node", "probes", "rules", "sentinels", "kernel", "alerts to", "black box", "state")
+_LABELS = ("node", "probes", "rules", "sentinels", "kernel", "alerts to", "black box", "close-ups", "state")
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")

@@ -36,8 +36,10 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_softirqs_that_are_held_up_are_slower_and_the_task_is_named(sides: tuple[Path, Path]):
     done = foreshock("diff", "--json", "--fail-over", "25%", *map(str, sides))
-    assert done.returncode == 6, (done.stdout, done.stderr)
     tree = json.loads(done.stdout)
+    # Where the machine's own load makes seconds scatter, one recording of before can't tell: that stops a gate as well.
+    assert tree["failing"] or tree["doubtful"], tree["verdict"]
+    assert done.returncode == (6 if tree["failing"] else 7) and not tree["lacking"], (tree["verdict"], done.stderr)
     late = {
         one["part"] or one["series"] for one in tree["slower"] if one["series"] in ("softirq.delay", "runqueue.wait")
     }
@@ -50,7 +52,7 @@ def test_softirqs_that_are_held_up_are_slower_and_the_task_is_named(sides: tuple
 
 def test_a_real_recording_with_itself_is_no_change(sides: tuple[Path, Path]):
     done = foreshock("diff", "--fail-over", "1%", str(sides[0]), str(sides[0]))
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 7 and "these are the same intervals" in done.stderr, (done.stdout, done.stderr)
     assert done.stdout.startswith("no change beyond the noise of the windows\n")
 
 

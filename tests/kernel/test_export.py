@@ -36,7 +36,7 @@ def test_a_process_weighs_what_the_kernel_says_it_ran_and_slept(tmp_path: Path):
         process.kill()
     ran, sleeps = after[0] - before[0], after[1] - before[1]
     assert done.returncode == 0, done.stderr
-    folded = foreshock("export", recording, "--format", "folded", "--pid", str(process.pid))
+    folded = foreshock("export", recording, "--format", "folded", "--pid", str(process.pid), "--idle")
     assert folded.returncode == 0, folded.stderr
     weights = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) / 1e9 for line in folded.stdout.splitlines()}
     worked = sum(seconds for stack, seconds in weights.items() if "on-CPU;program;" in stack and "work_here" in stack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -13,11 +14,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench.objects import all_ids, children, orphans
+from bench.objects import all_ids, children, orphans, owned
 from kernel.command import FORESHOCK, environment
 from kernel.frozen import Frozen
 from kernel.watching import Watching, helper, sentinels
 
+from tracer.closeup.standby import NAME as STANDBY
 from tracer.kernel import cpus
 from tracer.kernel.deeds import Deeds
 from tracer.kernel.errands import ANSWER, QUESTION, Errand, serve
@@ -32,6 +34,7 @@ DAC_OVERRIDE, DAC_READ_SEARCH, IPC_LOCK, SYS_PTRACE, SYS_ADMIN, SYS_NICE, SYSLOG
 RECORD = DAC_OVERRIDE | DAC_READ_SEARCH | SYSLOG
 AGENT = RECORD | IPC_LOCK | SYS_NICE
 HELPER = PERFMON | SYS_ADMIN | SYS_PTRACE | DAC_READ_SEARCH
+STANDS_BY = HELPER | BPF | SYSLOG | DAC_OVERRIDE
 
 
 def capabilities(pid: int) -> set[int]:
@@ -54,20 +57,24 @@ def for_maps(attach) -> int:
 
 
 def test_no_process_of_the_agent_keeps_more_than_is_documented(tmp_path, for_maps):
-    with Watching(tmp_path, "--blackbox", str(tmp_path / "box")) as watching:
+    closeup = ("--closeup", "page", "--closeup-folder", str(tmp_path / "closeups"))
+    with Watching(tmp_path, "--blackbox", str(tmp_path / "box"), *closeup) as watching:
         agent, helping = watching.process.pid, helper(watching.process.pid)
+        (standby,) = (pid for pid in children(agent) if Path(f"/proc/{pid}/comm").read_text() == f"{STANDBY}\n")
         every = {agent, *children(agent)}
         every |= {other for pid in every for other in children(pid)}
         assert capabilities(agent) == {AGENT | for_maps, 0}
         assert capabilities(helping) == {HELPER, 0}
-        others = every - {agent, helping}
+        assert capabilities(standby) == {STANDS_BY, 0}
+        others = every - {agent, helping, standby}
         assert len(others) >= 3  # two sentinels, and the black box's writer
-        for pid in others:
-            assert all(not held & ~(AGENT | for_maps) for held in capabilities(pid))
+        # Sentinels give theirs up once they are warm.
+        wait_for(lambda: all(not held & ~(AGENT | for_maps) for pid in others for held in capabilities(pid)))
         # Of what is attached it has the clock's program, and neither links, events nor maps.
         kinds = [os.readlink(path) for path in Path(f"/proc/{helping}/fd").iterdir()]
         assert sorted(kind for kind in kinds if "anon_inode" in kind) == ["anon_inode:bpf-prog"]
-        assert "bpf" not in Path(f"/proc/{helping}/maps").read_text()
+        assert "bpf" not in Path(f"/proc/{helping}/maps").read_text() + Path(f"/proc/{standby}/maps").read_text()
+        assert not any(owned(standby).values())
         assert os.sched_getaffinity(helping) == os.sched_getaffinity(agent)
 
 
@@ -76,7 +83,7 @@ def test_the_agent_goes_on_without_it_and_says_so_once(tmp_path):
     with Watching(tmp_path) as watching:
         helping = helper(watching.process.pid)
         os.kill(helping, signal.SIGKILL)
-        watching.wait(lambda: f"the privileged helper (pid {helping}) died" in watching.notes, 5)
+        watching.wait(lambda: f"the privileged helper (pid {helping}) died" in watching.notes)
         assert not Path(f"/proc/{helping}").exists()
         watched, began = sentinels(watching.process.pid), time.monotonic()
         while time.monotonic() < began + 3:
@@ -92,7 +99,7 @@ def test_it_ends_with_an_agent_that_is_killed(tmp_path):
     with Watching(tmp_path) as watching:
         helping = helper(watching.process.pid)
         watching.process.kill()
-        wait_for(lambda: not Path(f"/proc/{helping}").exists(), 3)
+        wait_for(lambda: not Path(f"/proc/{helping}").exists())
 
 
 @pytest.mark.timeout(90)
@@ -127,8 +134,9 @@ def helping(attach) -> Iterator[Session]:
 
 
 def test_one_that_hangs_holds_nobody_up_for_long_and_its_late_answer_is_dropped(helping):
-    (pid,) = (pid for pid in children(os.getpid()) if _comm(pid) == "foreshock-help")
+    # Once it has answered, it has its name.
     assert helping.stack(os.getpid()) is not None
+    (pid,) = (pid for pid in children(os.getpid()) if _comm(pid) == "foreshock-help")
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: _state(pid) == "T")
     began = time.monotonic()
@@ -209,6 +217,19 @@ def test_whatever_else_is_asked_is_refused(asked, question):
     # And it goes on.
     number, error, text, descriptors = asked(QUESTION.pack(8, Errand.STACK, 2))
     assert (number, error, descriptors) == (8, 0, []) and text.startswith(b"[<0>] kthreadd")
+
+
+def test_who_ends_without_having_read_an_answer_ends_it_in_silence():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        thread = threading.Thread(target=serve, args=(theirs, Deeds({}, {0})))
+        thread.start()
+        with ours:
+            ours.send(QUESTION.pack(1, Errand.STACK, 2))
+            assert select.select([ours], [], [], 20)[0]
+        # What it raises would be a warning, which is an error here.
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(("errand", "argument", "most"), [(Errand.STACK, 1, 64), (Errand.ACCOUNTING, 0, 2)])

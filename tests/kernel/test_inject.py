@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,8 +29,9 @@ def inject(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _frozen_left() -> list[str]:
-    return [path.name for path in Path("/tmp").glob("foreshock-frozen-*")] + [
-        path.name for path in Path("/sys/block").glob("loop*") if "frozen" in _backing(path)
+    here = tempfile.gettempdir()
+    return [path.name for path in Path(here).glob("foreshock-frozen-*")] + [
+        path.name for path in Path("/sys/block").glob("loop*") if _backing(path).startswith(f"{here}/foreshock-frozen-")
     ]
 
 
@@ -144,7 +146,7 @@ def test_the_kernel_logs_errors_of_what_is_gone_afterwards(fault, line):
     log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
     assert line.format(device) in log
     assert _gone(lambda: _backing(Path("/sys/block", device)))
-    assert not [*Path("/tmp").glob("foreshock-brokenfs-*")]
+    assert not [*Path(tempfile.gettempdir()).glob("foreshock-brokenfs-*")]
 
 
 def _children(pid: int) -> list[int]:

@@ -118,14 +118,30 @@ def test_what_has_ended_is_told_once_and_what_goes_on_again_after_five_minutes(s
     assert second.pid in made.read(312 * SECOND)["members"][0]["pid"]
 
 
-def test_what_hardly_uses_the_cpu_is_not_looked_at():
-    idle = subprocess.Popen(["sleep", "600"], env={"RANK": "1", "WORLD_SIZE": "2", "PATH": os.environ["PATH"]})
-    try:
-        census = Census(LEAST_NS)
-        assert idle.pid not in census.turn() and os.getpid() in Census(0).turn()
-    finally:
-        idle.kill()
-        idle.wait()
+def test_a_rank_that_sleeps_is_told_and_nobody_else_who_does(start: Start):
+    rank, other = start(SLURM_JOB_ID="48213", RANK="7", WORLD_SIZE="8"), start(SLURM_JOB_ID="48213")
+    made, pids = reader(), set[int]()
+    for turn in range(64):
+        pids.update(made.read((2 + turn) * SECOND)["members"][0]["pid"].tolist())
+    assert rank.pid in pids and other.pid not in pids
+    end(rank)
+    assert told(made, 100, rank.pid)["ended"] == 1
+
+
+def test_a_shell_that_waits_for_a_rank_is_none(start: Start):
+    variables = {"SLURM_JOB_ID": "48213", "RANK": "7", "WORLD_SIZE": "8"}
+    rank, shell = start(busy=True, **variables), start(**variables)
+    made = reader()
+    assert told(made, 2, rank.pid)["rank"] == 7
+    found = [made.read((3 + turn) * SECOND)["members"][0]["pid"].tolist() for turn in range(64)]
+    assert shell.pid not in sum(found, [])
+
+
+def test_the_census_tells_users_from_those_that_are_there(start: Start):
+    idle = start()
+    census = Census(LEAST_NS)
+    assert idle.pid not in census.turn() and idle.pid in census.clocks
+    assert os.getpid() in Census(0).turn() and os.getpid() not in census.reused
 
 
 def test_a_cgroup_says_whose_a_process_is(start: Start, groups: Callable[[str], Path]):

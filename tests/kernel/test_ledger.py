@@ -18,11 +18,12 @@ from kernel.workload import SPIN, Task
 from tracer.analysis.ledger import Account, accounts, sentence
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
+from tracer.kernel.threadtimes import SLEEPS
 
 CPU = 1
 RUN = ("running_ns", "softirq_ns", "hardirq_ns", "reclaim_ns", "compaction_ns")
 DELAY = ("waiting_ns", "throttled_ns")
-ASLEEP = ("sleep_ns", "disk_ns", "mutex_ns", "rwsem_ns", "rtlock_ns", "uninterruptible_ns", "stopped_ns")
+ASLEEP = tuple(f"{name}_ns" for name in SLEEPS)
 
 
 def schedstat(pid: int) -> tuple[int, int]:
@@ -62,10 +63,13 @@ class Books:
         summary = Summary()
         for table in ("time", "taken"):
             summary.add(self.windows[f"ledger.{table}"])
-        return next(one for one in accounts(summary) if one.pid == pid)
+        asked = Source(filters=(("pid", str(pid)),))
+        return next(one for one in accounts(summary, asked) if one.pid == pid)
 
-    def agrees(self, pid: int, *, together: bool = False) -> None:
+    def agrees(self, pid: int, *, together: bool = False, used_ns: int | None = None) -> None:
         """Run time and run delay are the kernel's to 1 % of both, but for switches that it did not show.
+
+        So is ``used_ns``, which its cgroup says of it.
 
         A wake-up that will preempt a task has the kernel keep the time of that moment for the switch
         (rq_clock_skip_update): the interrupts that go on until then are charged as delay, and to a task that works
@@ -78,6 +82,7 @@ class Books:
             told, kernel = [sum(told)], [sum(kernel)]
         for told_ns, kernel_ns in zip(told, kernel, strict=True):
             assert abs(told_ns - kernel_ns) <= slack_ns, (told, kernel, slack_ns)
+        assert used_ns is None or abs(told[0] - used_ns) <= slack_ns, (told, used_ns, slack_ns)
         # Whoever leaves its CPU waits for one before it is there again; a switch that was not shown spoils two waits.
         waits, unmatched = self.sums(pid, ("waits",)), self.windows["ledger.time"].losses["unmatched"]
         assert abs(waits - self.switches[pid]) <= 0.01 * self.switches[pid] + 2 * unmatched + 2
@@ -89,11 +94,14 @@ class Books:
         whole_ns = self.sums(pid, (*RUN, *DELAY, *ASLEEP, "unknown_ns"))
         assert whole_ns == pytest.approx(int(row["wall_ns"]), rel=0.01)
         taken = self.windows["ledger.taken"].rows
+        # What was written over on a crowded machine before it was read is nobody's, and counted.
+        earlier_ns = int(taken["ns"][taken["kind"] == b"earlier"].sum())
+        unread_ns = self.windows["ledger.time"].losses["earlier_ns"] - earlier_ns
         taken = taken[taken["pid"] == pid]
         by_others_ns = int(row["waiting_ns"] - row["wait_softirq_ns"] - row["wait_hardirq_ns"])
         told_ns = int(taken["ns"][np.isin(taken["kind"], [b"task", b"own", b"idle", b"earlier"])].sum())
         # Small ones are told together, of whatever kind, where very many processes run.
-        rest_ns = int(taken["ns"][taken["kind"] == b"rest"].sum())
+        rest_ns = int(taken["ns"][taken["kind"] == b"rest"].sum()) + unread_ns
         assert 0.999 * by_others_ns - 1000 - rest_ns <= told_ns <= 1.001 * by_others_ns + 1000
 
 
@@ -119,6 +127,63 @@ def test_two_that_share_a_cpu_take_it_from_each_other(attach: Callable[..., Trac
         # All that the other one ran, but for what it ran before this one began and after it had ended.
         assert int(rows["ns"].sum()) == pytest.approx(books.kernel[theirs][0], rel=0.3)
         assert books.account(mine).cause == "neighbour"
+
+
+#: Busy until there is a file.
+UNTIL = """
+while not os.path.exists(sys.argv[1]):
+    spin(0.005)
+"""
+
+#: Many that each run for a moment.
+CROWD = """
+for _ in range(150):
+    if not os.fork():
+        spin(0.002)
+        os._exit(0)
+for _ in range(150):
+    os.wait()
+"""
+
+
+def test_more_holders_than_there_are_cells_are_all_known(attach: Callable[..., Traced], tmp_path: Path) -> None:
+    """A busy task waits for 150 others on its CPU, of which the CPU's cells can hold 64."""
+    with Task(UNTIL, tmp_path / "over", cpu=CPU) as task, Task(CROWD, cpu=CPU) as crowd:
+        books = Books(attach("ledger", FILTER_TGID=task.pid), task.pid)
+        task.go()
+        crowd.go()
+        crowd.result()
+        (tmp_path / "over").touch()
+        task.result()
+        books.close()
+    books.adds_up(task.pid)
+    rows = books.windows["ledger.taken"].rows
+    holders = rows["number"][(rows["pid"] == task.pid) & (rows["kind"] == b"task")]
+    assert len(np.unique(holders)) > 100 and books.windows["ledger.time"].losses["full"] == 0
+
+
+def test_a_crowd_of_short_ones_has_its_name_in_a_long_wait_too(
+    attach: Callable[..., Traced],
+    cpu_group: Callable[[str], CpuGroup],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """A task waits while 150 others take turns, of which a block of stays can hold eight."""
+    group = cpu_group("crowd")
+    group.weigh(100)
+    with Task(UNTIL, tmp_path / "over", cpu=CPU) as task, Task(CROWD, cpu=CPU) as crowd:
+        group.add(crowd.pid)
+        books = Books(attach("ledger", FILTER_TGID=task.pid), task.pid)
+        task.go()
+        crowd.go()
+        crowd.result()
+        (tmp_path / "over").touch()
+        task.result()
+        books.close()
+    books.adds_up(task.pid)
+    account = books.account(task.pid)
+    assert account.taken[0].what.endswith(f"(in {group.name})"), account.taken
+    unknown_ns = sum(one.ns for one in account.taken if one.what == "not known whom")
+    assert unknown_ns < 0.1 * account.taken[0].ns, account.taken
 
 
 #: One of two ranks: works for so many seconds of CPU time, says so to the other and waits for it, again and again.
@@ -180,18 +245,20 @@ def test_a_quota_is_no_neighbour_and_a_neighbour_no_quota(
             group.weigh(20)
             group.add(task.pid)
         books = Books(attach("ledger"), held.pid, neighbour.pid)
-        before_ns = small.throttled_ns()
+        before_ns, used_before_ns = small.throttled_ns(), small.used_ns()
         held.go()
         neighbour.go()
         held.result()
         neighbour.result()
         books.close()
-        by_kernel_ns = small.throttled_ns() - before_ns
-    for pid in (held.pid, neighbour.pid):
-        books.agrees(pid)
+        by_kernel_ns, used_ns = small.throttled_ns() - before_ns, small.used_ns() - used_before_ns
+    for pid, used in ((held.pid, used_ns), (neighbour.pid, None)):
+        books.agrees(pid, used_ns=used)
         books.adds_up(pid)
     by_quota_ns = books.sums(held.pid, ("throttled_ns",))
-    assert by_quota_ns == pytest.approx(by_kernel_ns, rel=0.01)
+    # Before v6.6 the run queue's sum leaves out the time of interrupts, of which an emulated machine has many.
+    whole = b"throttled_clock_self_time" in Path("/sys/kernel/btf/vmlinux").read_bytes()
+    assert by_quota_ns == pytest.approx(by_kernel_ns, rel=0.01 if whole else 0.1)
     assert by_quota_ns > 1e9
     account = books.account(held.pid)
     assert account.cause == "quota"

@@ -40,21 +40,24 @@ def meminfo() -> dict[str, int]:
 
 
 def test_amounts_are_those_of_meminfo(source):
-    row, said = info(source, SECOND), meminfo()
-    assert row["total"] == said["MemTotal"]
+    # Read before and after: others take and give back meanwhile.
+    before, row, after = meminfo(), info(source, SECOND), meminfo()
+    assert row["total"] == after["MemTotal"]
     for name, line in (("available", "MemAvailable"), ("anon", "AnonPages"), ("slab_unreclaimable", "SUnreclaim")):
-        assert int(row[name]) == pytest.approx(said[line], abs=64 * MIB)
+        low, high = sorted((before[line], after[line]))
+        assert low - 64 * MIB <= row[name] <= high + 64 * MIB
     # What nobody names is a small part of a node that has no driver with memory of its own.
     assert row["unnamed"] < row["total"] // 4
 
 
 def test_memory_that_a_process_takes_is_anonymous(source):
     before = info(source, SECOND)
-    with mmap.mmap(-1, 128 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as taken:
+    with mmap.mmap(-1, 256 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as taken:
         for at in range(0, len(taken), mmap.PAGESIZE):
             taken[at] = 1
         during = info(source, 2 * SECOND)
-    assert int(during["anon"]) - int(before["anon"]) == pytest.approx(128 * MIB, abs=48 * MIB)
+    # Beside what others take and give back in this fraction of a second.
+    assert int(during["anon"]) - int(before["anon"]) == pytest.approx(256 * MIB, abs=192 * MIB)
 
 
 def test_effort_is_counted_from_read_to_read(source):
@@ -85,8 +88,8 @@ def test_slabs_that_grow_are_named(tmp_path):
             path.unlink()
         folder.rmdir()
         growth.close()
-    grown = {each.name: each for each in growth.grown}
-    inodes = next(each for name, each in grown.items() if b"shmem_inode" in name or b"inode" in name)
+    # Others may grow meanwhile, more than this one.
+    (inodes,) = [each for each in growth.grown if each.name == b"shmem_inode_cache"]
     assert inodes.grown > 20_000 * 300 and inodes.over_ns == 11 * SECOND
     assert inodes.bytes >= inodes.grown
 
@@ -142,9 +145,11 @@ def test_a_cgroup_that_grows_is_named_and_its_parent_is_not(group):
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
-    names = [each.name for each in growth.grown]
-    assert names[0].endswith(b"/inner") and growth.grown[0].grown >= 60 * MIB
-    assert not any(name.endswith(b"/foreshock-test-%d" % os.getpid()) for name in names)
+    # Others may grow meanwhile, more than this one.
+    grown = {each.name: each.grown for each in growth.grown}
+    (inner,) = [name for name in grown if name.endswith(b"/foreshock-test-%d/inner" % os.getpid())]
+    assert grown[inner] >= 60 * MIB
+    assert inner.removesuffix(b"/inner") not in grown
 
 
 def turn(growth: CgroupGrowth, start_s: int) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,7 @@ from kernel.workload import Task
 CPU = 1
 SLEEP = "for _ in range(int(sys.argv[1])): time.sleep(float(sys.argv[2]))"
 SLEEPER = """
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 void sleep_here(void)
@@ -30,7 +35,10 @@ int main(void)
 {
 	char go;
 	read(0, &go, 1);
-	for (int i = 0; i < 20; i++) calls_sleep();
+	for (int i = 0; i < 20; i++) {
+		if (i == 5) prctl(PR_SET_NAME, "renamed");
+		calls_sleep();
+	}
 	read(0, &go, 1);
 	return 0;
 }
@@ -46,6 +54,26 @@ int main(void)
 			_exit(0);
 		}
 		wait(0);
+	}
+	return 0;
+}
+"""
+#: Waits for ever, for a child that shares its memory, in D; a thread of it for a futex.
+FOREVER = """
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void *futex(void *x) { pthread_mutex_lock(&mutex); return x; }
+int main(void)
+{
+	pthread_t thread;
+	char go;
+	pthread_mutex_lock(&mutex);
+	read(0, &go, 1);
+	pthread_create(&thread, 0, futex, 0);
+	if (!vfork()) {
+		pause();
+		_exit(0);
 	}
 	return 0;
 }
@@ -76,7 +104,8 @@ def test_a_sleepers_time_is_all_there(attach, tmp_path):
         sleeps = _sleeps(stacks, process.pid)
         assert int(sleeps["count"].sum()) == 20
         assert 20 * 50e6 <= int(sleeps["weight"].sum()) <= 20 * 51e6 + _waited_ns(process.pid) - before
-        assert set(sleeps["state"]) == {b"S"} and set(sleeps["comm"]) == {b"program"}
+        assert set(sleeps["state"]) == {b"S"} and set(sleeps["comm"]) == {b"program", b"renamed"}
+        assert int(sleeps["count"][sleeps["comm"] == b"program"].sum()) == 5  # of one stack with the others
         kernel, user = (stacks.names(sleeps[0]["stack"], kind) for kind in (b"k", b"u"))
         # No frames of our own: the first is the scheduler's.
         assert kernel[0] in ("__schedule", "schedule") and "hrtimer_nanosleep" in kernel
@@ -175,3 +204,52 @@ def test_what_does_not_fit_is_counted(attach):
         stacks.collect()
     assert stacks.losses["full"] > 0
     assert len(stacks.rows) <= 2
+
+
+def test_blocks_that_go_on_at_the_end_are_told(attach, tmp_path):
+    """Of two programs alike, one blocks before the probe comes, one after: the first is in /proc, the second noted."""
+    program = compiled(tmp_path, FOREVER)
+    with ExitStack() as undo:
+        early, late = (undo.enter_context(_for_ever(program)) for _ in range(2))
+        early.stdin.write(b"g")
+        _until_in_d(early.pid)
+        began_ns = time.monotonic_ns()
+        stacks = Stacks(attach("offcpu"), "offcpu")
+        late.stdin.write(b"g")
+        _until_in_d(late.pid)
+        blocked_ns = time.monotonic_ns()
+        time.sleep(0.3)
+        stacks.collect()
+        assert not len(stacks.of(early.pid))
+        ended_ns = time.monotonic_ns()
+        stacks.collect(complete=True)
+        most_ns = time.monotonic_ns() - began_ns
+        for process, kind, least_ns in ((early, b"a", 0.3e9), (late, b"o", ended_ns - blocked_ns)):
+            rows = stacks.of(process.pid)
+            rows = rows[rows["waker_kind"] == kind]
+            # The program, which waits for its child, and its thread.
+            assert sorted(rows["state"]) == [b"D", b"S"], rows
+            assert set(rows["count"]) == {1} and set(rows["comm"]) == {b"program"}
+            assert least_ns <= rows["weight"].min() and rows["weight"].max() <= most_ns
+            blocked, futex = (rows[rows["state"] == state][0]["stack"] for state in (b"D", b"S"))
+            assert any("fork" in name or "kernel_clone" in name for name in stacks.names(blocked, b"k"))
+            assert any("futex" in name for name in stacks.names(futex, b"k"))
+            assert ("vfork" in stacks.names(blocked, b"u")) == (process is late)
+        assert stacks.losses["unasked"] == 0
+
+
+@contextmanager
+def _for_ever(program: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start it in a session of its own, and end all of that: a vfork's child outlives its parent."""
+    with subprocess.Popen([program], stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _until_in_d(pid: int) -> None:
+    until = time.monotonic() + 20
+    while Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"D":
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from kernel.stacks import Stacks, compiled
 
-from tracer.kernel import cpus
+from tracer.kernel import cpus, sideband
+from tracer.kernel.symbols import users
 
 CPU = 1
 HZ = 49
@@ -143,10 +146,157 @@ def test_stack_ids_mean_the_same_in_every_interval(attach, diver):
     assert named >= 0.9 * int(rows["weight"].sum())
 
 
-def test_processes_that_ended_are_counted(attach, tmp_path):
-    brief = compiled(tmp_path, "#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 2); return 0; }")
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine, the answer is waited for."""
+    monkeypatch.setattr(users, "_PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(users, "_BUDGET_SECONDS", 30.0)
+
+
+#: Spins in its own function, forks one that does the same and ends, execs argv[1] with the rest of the arguments.
+RUNNER = """
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static clock_t until;
+#define SPIN until = clock() + CLOCKS_PER_SEC / 4; while (clock() < until) for (volatile int i = 0; i < 1000000; i++)
+void spins_in_NAME(void) { SPIN; }
+void forked_by_NAME(void) { SPIN; _exit(0); }
+int main(int argc, char **argv)
+{
+	spins_in_NAME();
+	if (!fork()) forked_by_NAME();
+	wait(0);
+	if (argc > 1) execv(argv[1], argv + 1);
+	return 0;
+}
+"""
+
+
+def test_what_a_process_did_before_exec_and_one_that_ended_are_named(attach, tmp_path, unhurried):
+    """Three programs one after the other under one pid, in one interval at whose end none of it is there any more."""
+    names = ("first", "second", "third")
+    programs = []
+    for name in names:
+        folder = tmp_path / name
+        folder.mkdir()
+        programs.append(compiled(folder, RUNNER.replace("NAME", name)).rename(folder / name))
     stacks = Stacks(attach("oncpu"), "oncpu")
-    subprocess.run([brief], check=True)
+    with subprocess.Popen(programs) as process:
+        process.wait()
+    stacks.collect()
+    assert stacks.losses["late"] == 0
+    found: dict[str, set[str]] = {}
+    for row in stacks.rows:
+        own = {one for one in stacks.names(row["stack"], b"u") if one.startswith(("spins_in_", "forked_by_"))}
+        if row["comm"].decode() in names:
+            assert not any(name.startswith("[") for name in stacks.names(row["stack"], b"u")[-1:])
+            found.setdefault(row["comm"].decode(), set()).update(own)
+    assert found == {name: {f"spins_in_{name}", f"forked_by_{name}"} for name in names}
+
+
+#: Spins for SECONDS of CPU time and execs argv[1]: built static and not PIE, at the same addresses whatever its NAME.
+TWIN = """
+#include <time.h>
+#include <unistd.h>
+void spins_in_NAME(void)
+{
+	clock_t until = clock() + SECONDS * CLOCKS_PER_SEC;
+	while (clock() < until) for (volatile int i = 0; i < 1000000; i++);
+}
+int main(int argc, char **argv)
+{
+	spins_in_NAME();
+	if (argc > 1) execv(argv[1], argv + 1);
+	return 0;
+}
+"""
+
+
+def test_programs_with_the_same_addresses_have_each_its_own_time(attach, tmp_path, unhurried):
+    """One process, for a quarter of a second the one and for three quarters the other."""
+    programs = []
+    for name, seconds in (("short", "0.25"), ("longer", "0.75")):
+        folder = tmp_path / name
+        folder.mkdir()
+        text = TWIN.replace("NAME", name).replace("SECONDS", seconds)
+        programs.append(compiled(folder, text, "-static", "-no-pie").rename(folder / name))
+    stacks = Stacks(attach("oncpu"), "oncpu")
+    with subprocess.Popen(programs) as process:
+        process.wait()
+    stacks.collect()
+    rows = stacks.of(process.pid)
+    short, longer = rows[rows["comm"] == b"short"], rows[rows["comm"] == b"longer"]
+    for some, name, other, seconds in ((short, "short", "longer", 0.25), (longer, "longer", "short", 0.75)):
+        assert stacks.weight(some, f"spins_in_{name}", b"u") == pytest.approx(HZ * seconds, rel=0.2, abs=4)
+        assert stacks.weight(some, f"spins_in_{other}", b"u") == 0
+
+
+def test_a_program_that_is_gone_from_before_the_recording_is_not_taken_for_the_next(attach, tmp_path, unhurried):
+    """Nobody had asked what it has in memory: it has no names, and not those of what it became."""
+    waits = RUNNER.replace("NAME", "early").replace("spins_in_early();", "read(0, &until, 1);\n\tspins_in_early();")
+    later = tmp_path / "later"
+    later.mkdir()
+    early, late = compiled(tmp_path, waits), compiled(later, RUNNER.replace("NAME", "late")).rename(later / "late")
+    with subprocess.Popen([early, late], stdin=subprocess.PIPE) as process:
+        stacks = Stacks(attach("oncpu"), "oncpu")
+        process.communicate(b"g")
+    stacks.collect()
+    rows = stacks.of(process.pid)
+    of_early, of_late = (
+        {name for row in rows[rows["comm"] == comm] for name in stacks.names(row["stack"], b"u")}
+        for comm in (b"program", b"late")
+    )
+    assert of_early == {"[unknown before exec: program]"} and stacks.losses["ended"] > 0
+    assert "spins_in_late" in of_late and "spins_in_early" not in of_late
+
+
+def test_when_records_are_lost_nobody_has_the_names_of_what_he_became(attach, tmp_path, unhurried, monkeypatch):
+    """Both programs lie at the same addresses, and the second is there at the interval's end."""
+    monkeypatch.setattr(sideband, "_LEAST_BYTES_OF_ONE", mmap.PAGESIZE)
+    monkeypatch.setattr(sideband, "_MOST_BYTES_OF_ONE", mmap.PAGESIZE)
+    later = tmp_path / "later"
+    later.mkdir()
+    goes_on = RUNNER.replace("\tspins_in_NAME();", "\tfor (;;) spins_in_NAME();").replace("NAME", "late")
+    early = compiled(tmp_path, RUNNER.replace("NAME", "early"), "-no-pie")
+    late = compiled(later, goes_on, "-no-pie").rename(later / "late")
+    stacks = Stacks(attach("oncpu"), "oncpu")
+    process = subprocess.Popen([early, late])
+    try:
+        until = time.monotonic() + 20
+        while Path(f"/proc/{process.pid}/comm").read_text() != "late\n":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        for _ in range(50):
+            subprocess.run(["/bin/true"], check=True)
+        stacks.collect()
+        rows = stacks.of(process.pid)
+        rows = rows[np.isin(rows["comm"], (b"program", b"late"))]  # it was a copy of this process before
+        for name in ("program", "late"):
+            of_it = rows[rows["comm"] == name.encode()]
+            assert {one for row in of_it for one in stacks.names(row["stack"], b"u")} == {
+                f"[unknown for want of records: {name}]"
+            }
+        assert stacks.losses["programs"] > 0 and stacks.losses["ended"] > 0
+        # It was looked at then: from there on it is known who it is.
+        for _ in range(100):
+            time.sleep(0.1)
+            stacks.collect()
+            told = {name for row in stacks.of(process.pid) for name in stacks.names(row["stack"], b"u")}
+            if "spins_in_late" in told:
+                break
+    finally:
+        process.kill()
+        process.wait()
+    assert "spins_in_late" in told and not {"spins_in_early", "forked_by_early"} & told
+
+
+def test_processes_that_ended_are_counted(attach, tmp_path):
+    """One that had been there before the probe: nobody knows what it had in memory."""
+    text = "#include <stdio.h>\n#include <time.h>\nint main(void) { getchar(); while (clock() < CLOCKS_PER_SEC / 2); }"
+    with subprocess.Popen([compiled(tmp_path, text)], stdin=subprocess.PIPE) as brief:
+        stacks = Stacks(attach("oncpu"), "oncpu")
+        brief.communicate(b"g")
     stacks.collect()
     assert stacks.losses["ended"] > 0, stacks.losses
     rows = stacks.rows[stacks.rows["comm"] == b"program"]

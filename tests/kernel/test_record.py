@@ -108,11 +108,13 @@ def test_the_default_run(tmp_path: Path) -> None:
 
 
 def test_quiet_says_nothing_and_filters_are_written_down(path: Path) -> None:
-    done = foreshock("record", "--for", "200ms", "--quiet", "-o", str(path), "--pid", str(os.getpid()), "--cpus", "0")
+    command = ["record", "--for", "200ms", "--quiet", "-o", str(path), "--pid", str(os.getpid()), "--cpus", "0"]
+    done = foreshock(*command)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     recording = read_recording(path)
     assert_whole(recording)
     assert recording.header["filters"] == {"pid": str(os.getpid()), "cpus": "0"}
+    assert recording.header["command"] == ["foreshock", *command]
     assert {probe["name"] for probe in recording.header["probes"]} == {"agent", "cpustate", "jobs", "runqueue"}
 
 
@@ -166,7 +168,8 @@ def test_killed_it_leaves_whole_intervals_and_nothing_attached(start: Start, pat
     assert len(recording.intervals) >= 2 and not recording.damage
     assert recording.truncated is not None and "was cut off" in recording.warning
     done = foreshock("summary", str(path))
-    assert done.returncode == 0 and "was cut off" in done.stdout + done.stderr
+    # Lines break where the path's length has them break.
+    assert done.returncode == 0 and "was cut off" in " ".join(done.stdout.split())
 
 
 def test_a_full_disk_ends_it_and_what_was_written_can_be_read(tmp_path: Path) -> None:
@@ -371,6 +374,19 @@ def test_as_nobody_it_says_to_be_root(path: Path) -> None:
     ).returncode:
         pytest.skip("nobody can't run this interpreter")
     assert_fails(foreshock("record", "-o", str(path), before=AS_NOBODY), 3, "not root", "sudo")
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (("unshare", "-r"), "root of a user namespace only"),
+        (("setpriv", "--bounding-set=-bpf,-sys_admin"), "root without CAP_BPF and CAP_PERFMON"),
+    ],
+)
+def test_root_who_may_not_either_is_told_why(path: Path, before: tuple[str, ...], words: str) -> None:
+    failed = foreshock("record", "-o", str(path), before=before)
+    assert_fails(failed, 3, words, "in a container: ")
+    assert "sudo" not in failed.stderr
 
 
 def test_without_type_information_it_says_so(path: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tracer.kernel.privilege import keep_only
 from tracer.kernel.symbols.files import Files
 from tracer.kernel.symbols.mappings import Mappings
 proc, address = sys.argv[1], int(sys.argv[2], 16)
-mapping = Mappings(Path(proc, "maps").read_bytes()).find(address)
+mapping = Mappings.parse(Path(proc, "maps").read_bytes()).find(address)
 keep_only(("dac_read_search", "dac_override", "sys_ptrace"))
 Files().resolve(proc, mapping, [address])
 """

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 from kernel.stacks import Stacks
 
-from tracer.kernel.symbols import files
+from tracer.kernel.symbols import files, kallsyms
+from tracer.kernel.symbols.kallsyms import Kallsyms
+from tracer.kernel.symbols.kernel import KernelStacks
 
 KNOWN, UNKNOWN = "5f" * 20, "e1" * 20
 CPLUSPLUS = """
@@ -116,7 +118,7 @@ def test_cplusplus_is_named_as_it_is_written_and_a_stripped_program_by_its_debug
     with running([whole], [known], [unknown]):
         stacks = Stacks(attach("oncpu"), "oncpu")
         run = "work::Job::run"
-        found = watched(stacks, {"whole": run, "known": run, "unknown": "unknown+0x"})
+        found = watched(stacks, {"whole": run, "known": run, "unknown": "[unknown unknown+0x"})
     for name in ("whole", "known"):
         assert found[name][:2] == ["work::Queue<unsigned long>::spin", run]
         assert found[name][2].startswith("main::{lambda(work::Base*)#1}::operator()") and found[name][3] == "main"
@@ -141,3 +143,21 @@ def test_code_that_a_process_made_is_named_by_its_perf_map_in_a_container_too(at
             Path(f"/tmp/perf-{processes[0].pid}.map").unlink(missing_ok=True)
     assert found["here"][:3] == ["py::a_step:/app/job.py", "runs_what_it_made", "main"]
     assert found["inside"][:3] == ["Jit::step", "runs_what_it_made", "main"]
+
+
+def test_a_kernel_address_without_a_function_is_told_from_the_kernels_beginning_on():
+    symbols = Kallsyms.of_running_kernel()
+    (start,) = (
+        int(line.split()[0], 16)
+        for line in Path("/proc/kallsyms").read_text().splitlines()
+        if line.endswith(" T _text")
+    )
+    # Far behind a function comes another one, and nothing in between.
+    addresses = np.sort(symbols._addresses[symbols._addresses >= start])
+    place = int(addresses[np.flatnonzero(np.diff(addresses) > 1 << 19)[0]]) + (1 << 18)
+    stacks = KernelStacks()
+    assert stacks.part(np.array([place, start + 1, 0x10], "u8").tobytes()).frames == (
+        (b"[kernel]", b"[unknown kernel+%#x]" % (place - start)),
+        *symbols.resolve(np.array([start], "u8")),
+        kallsyms.UNKNOWN,
+    )

@@ -35,8 +35,9 @@ class Traced:
         assert not self.session.refused
         self._collector = Collector(self.session, cgroups)
 
-    def collect(self) -> dict[str, Window]:
-        return {f"{window.probe}.{window.table}": window for window in self._collector.collect()}
+    def collect(self, *, complete: bool = False) -> dict[str, Window]:
+        windows = self._collector.collect(complete=complete)
+        return {f"{window.probe}.{window.table}": window for window in windows}
 
     def close(self) -> None:
         with suppress(AttributeError):  # the constructor may have stopped half-way

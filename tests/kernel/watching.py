@@ -55,7 +55,7 @@ while data := os.read(0, 1 << 16):
 class Heard:
     """What a process writes to its standard output, line by line, with the time at which it came."""
 
-    def __init__(self, path: Path, command: Sequence[str], notes: TextIO) -> None:
+    def __init__(self, path: Path, command: Sequence[str], notes: TextIO, *, own_group: bool = False) -> None:
         self._path = path
         self.process = subprocess.Popen(
             command,
@@ -64,6 +64,7 @@ class Heard:
             stderr=notes,
             cwd=CHECKOUT,
             env=environment(COLUMNS="1000"),  # each fact is a line
+            start_new_session=own_group,
         )
         assert self.process.stdout is not None
         with self.process.stdout as output, path.open("w") as file:
@@ -96,25 +97,29 @@ class Heard:
         finally:
             self.process.kill()
             self.process.wait()
-            self.reader.wait(5)
+            self.reader.wait(20)
 
 
 class Watching(Heard):
     """An agent that tells JSON lines to a pipe, ready when the ``with`` block begins.
 
-    ``before`` is a command that runs it.
+    ``before`` is a command that runs it; with ``own_group`` it leads a process group.
     """
 
-    def __init__(self, folder: Path, *options: str, before: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *options: str, before: Sequence[str] = (), own_group: bool = False) -> None:
         self._folder = folder
         command = [*before, sys.executable, "-c", _PROGRAM, "agent", "--state", str(folder / "state"), *options]
         command += [] if "--sink" in options else ["--sink", "json:-"]
         with (folder / "notes").open("w") as notes:
-            super().__init__(folder / "words", command, notes)
+            super().__init__(folder / "words", command, notes, own_group=own_group)
 
     def __enter__(self) -> Watching:
         # The state is written after the first interval.
-        self.wait(lambda: (self._folder / "state").exists(), 20)
+        try:
+            self.wait(lambda: (self._folder / "state").exists(), 60)
+        except BaseException:
+            self.close()  # nobody else will: the block does not begin
+            raise
         return self
 
     def __exit__(
@@ -127,7 +132,7 @@ class Watching(Heard):
         """What the agent said on standard error."""
         return (self._folder / "notes").read_text()
 
-    def wait(self, until: Callable[[], object], seconds: float) -> None:
+    def wait(self, until: Callable[[], object], seconds: float = 30) -> None:
         """Wait until something holds. Raises AssertionError when it doesn't in time, or the agent has ended."""
         deadline = time.monotonic() + seconds
         while not until():

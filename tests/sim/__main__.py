@@ -10,6 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
+from sim.brief import Brief
+from sim.causes import Causes
 from sim.cluster import read_pools
 from sim.recordings import DEMO
 from sim.score import Scores, told
@@ -20,6 +24,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-detect", description=__doc__)
     parser.add_argument("--clusters", type=int, default=20, help="of each fault, and as many without one")
     parser.add_argument("--healthy", type=int, default=180, help="more without one, for foreshock alone")
+    parser.add_argument("--brief", type=int, default=40, help="healthy ones of half a minute, of each kind")
+    parser.add_argument("--causes", type=int, default=12, help="common causes of each kind")
     parser.add_argument("--nodes", type=int, default=64)
     parser.add_argument("--windows", type=int, default=38, help="of 16 s: ten minutes")
     parser.add_argument("--seed", type=int, default=1)
@@ -33,7 +39,13 @@ def main() -> None:
     print(f"windows of {', '.join(path.name for path in paths)}; {', '.join(one.title for one in pools)}", flush=True)
     scores, began = Scores(options.nodes, options.windows), time.monotonic()
     scores.run(pools, options.clusters, options.healthy, options.seed)
-    print("\n".join(told(scores)))
+    print("\n".join(told(scores)), flush=True)
+    brief = Brief()
+    brief.run(pools, options.brief, np.random.default_rng(options.seed + 3))
+    print("\n".join(brief.lines()))
+    causes = Causes()
+    causes.run(pools, options.causes, np.random.default_rng(options.seed + 4), options.windows)
+    print("\n".join(causes.lines()))
     print(f"{time.monotonic() - began:.0f} s, seed {options.seed}; rivals' thresholds by seed {options.seed + 1}")
 
 

@@ -17,14 +17,20 @@ from tracer.histogram import SLOTS
 
 __all__ = ["CHANGES", "Wobble", "make_side", "real_side", "real_windows"]
 
-#: Octaves by which a share of the values becomes longer.
-CHANGES: Mapping[str, tuple[float, float]] = {
-    "none": (0.0, 0.0),
-    "+15 %": (np.log2(1.15), 1.0),
-    "+25 %": (np.log2(1.25), 1.0),
-    "+50 %": (np.log2(1.5), 1.0),
-    "2 % x 16": (4.0, 0.02),
-    "0.5 % x 64": (6.0, 0.005),
+_WHOLE = (0.0, 1.0)
+#: Octaves by which a share of the values becomes longer, and from where to where of the side.
+CHANGES: Mapping[str, tuple[float, float, tuple[float, float]]] = {
+    "none": (0.0, 0.0, _WHOLE),
+    "+15 %": (np.log2(1.15), 1.0, _WHOLE),
+    "+25 %": (np.log2(1.25), 1.0, _WHOLE),
+    "+50 %": (np.log2(1.5), 1.0, _WHOLE),
+    "2 % x 16": (4.0, 0.02, _WHOLE),
+    "0.5 % x 64": (6.0, 0.005, _WHOLE),
+    "one CPU": (2.0, 1 / 8, _WHOLE),  # of eight
+    "last half": (np.log2(1.5), 1.0, (0.5, 1.0)),
+    "last 4th": (np.log2(1.5), 1.0, (0.75, 1.0)),
+    "last 8th": (np.log2(1.5), 1.0, (0.875, 1.0)),
+    "mid 8th": (np.log2(1.5), 1.0, (0.4375, 0.5625)),
 }
 _SECOND = 10**9
 
@@ -34,14 +40,15 @@ class Wobble:
     """How windows differ without a change, in octaves.
 
     ``each``: every window by itself; ``slow``: what goes on for ``lasting`` windows; ``bursts``: share of windows in
-    which a tenth to all values take two to eight times as long. ``stretch``: so many real windows that follow each
-    other are drawn together.
+    which a tenth to all values take two to eight times as long. ``times``: all windows of a
+    side. ``stretch``: so many real windows that follow each other are drawn together.
     """
 
     each: float = 0.05
     slow: float = 0.05
     lasting: float = 10.0
     bursts: float = 0.02
+    times: float = 0.0
     stretch: int = 5
 
 
@@ -66,14 +73,15 @@ def make_side(
     moments = (starts[:, None] + np.arange(wobble.stretch)).ravel()[:number]
     histograms = {}
     for series, real in windows.items():
-        octaves = random.normal(0, wobble.each, number) + _slow(random, number, wobble)
+        octaves = random.normal(0, wobble.each, number) + _slow(random, number, wobble) + random.normal(0, wobble.times)
         expected = _later(real[moments], octaves)
         bursts = random.random(number) < wobble.bursts
         expected[bursts] = _partly(
             expected[bursts], random.uniform(1, 3, bursts.sum()), random.uniform(0.1, 1, bursts.sum())
         )
-        by, share = CHANGES[(changed or {}).get(series, "none")]
-        expected = _partly(expected, np.full(number, by), np.full(number, share))
+        by, share, (begin, end) = CHANGES[(changed or {}).get(series, "none")]
+        place = (np.arange(number) + 0.5) / number
+        expected = _partly(expected, np.where((begin <= place) & (place < end), by, 0.0), np.full(number, share))
         drawn = np.zeros((number, SLOTS), np.uint64)
         drawn[:] = random.poisson(expected)
         histograms[series] = Compact.from_slots(drawn)

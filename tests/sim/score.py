@@ -10,8 +10,10 @@ from math import exp, factorial
 import numpy as np
 
 from sim.cluster import FAULTS, HEALTHY, INTERVALS, NONE, Cluster, Pool, make_cluster
+from sim.onsets import Onsets
+from sim.oracle import recall_of_oracle
 from sim.rivals import RIVALS, in_a_row
-from tracer.compare.deviation import of_histograms
+from tracer.compare.deviation import Deviation, of_histograms
 from tracer.compare.metrics import Series
 
 __all__ = ["OURS", "Counts", "Scores", "told", "upper_bound"]
@@ -68,22 +70,33 @@ class Scores:
         self.well_days: dict[str, float] = dict.fromkeys(self.counts, 0.0)
         self.well_accused: Counter[str] = Counter()
         self.delays: dict[str, list[int]] = {}
+        self.bounds: dict[str, list[np.ndarray]] = {}
+        #: By series: (whether the fault is found, how likely the oracle finds it).
+        self.found: dict[str, list[tuple[bool, float]]] = {}
+        self.onsets = Onsets(windows)
 
     def run(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, healthy: int, seed: int) -> None:
         """Judge ``clusters`` of each fault and as many healthy ones; foreshock alone judges ``healthy`` more."""
         if clusters:
             self._tune(pools, max(2, clusters // 4), seed + 1)
-        random = np.random.default_rng(seed)
-        for cluster in self._clusters(pools, clusters, random):
+        random, more = np.random.default_rng(seed), np.random.default_rng(seed + 2)
+        for title, cluster in self._clusters(pools, clusters, random):
             self.drawn.update(cluster.ill.values())
-            for name, flagged in self._judged(cluster).items():
+            found = _found(cluster.slots, cluster.first)
+            self.onsets.add(cluster, found)
+            for name, flagged in {OURS: set(found), **self._of_rivals(cluster)}.items():
                 self.counts[name].add(cluster, flagged)
                 self._watched(name, cluster, flagged)
             for node, windows in _delays(cluster).items():
                 self.delays.setdefault(cluster.ill[node], []).append(windows)
+            for node, fault in cluster.ill.items():
+                bound = recall_of_oracle(cluster.story, fault, more)
+                self.bounds.setdefault(fault, []).append(bound)
+                self.found.setdefault(title, []).append((node in found, float(bound[-1])))
+        self.onsets.run(pools, clusters, random, self.nodes, INTERVALS * _NS)
         for _ in range(healthy):
-            cluster = make_cluster(_any(pools, random), [HEALTHY], random, self.nodes, self.windows)
-            self._watched(OURS, cluster, _flagged(cluster.slots, cluster.first))
+            cluster = make_cluster(pools[_any(pools, random)], [HEALTHY], random, self.nodes, self.windows)
+            self._watched(OURS, cluster, set(_found(cluster.slots, cluster.first)))
 
     def _watched(self, name: str, cluster: Cluster, flagged: set[int]) -> None:
         well = self.nodes - len(cluster.ill)
@@ -92,16 +105,17 @@ class Scores:
 
     def _clusters(
         self, pools: Mapping[Series, Sequence[Pool]], number: int, random: np.random.Generator
-    ) -> Iterator[Cluster]:
+    ) -> Iterator[tuple[str, Cluster]]:
         # Of so many nodes one may have each fault, and still they are few.
         single = [(fault,) for fault in FAULTS]
         every = [FAULTS] if self.nodes >= _ONE_OF * len(FAULTS) else single
         for faults in (*every, *((none,) for none in NONE)):
             for _ in range(number):
-                yield make_cluster(_any(pools, random), faults, random, self.nodes, self.windows)
+                series = _any(pools, random)
+                yield series.title, make_cluster(pools[series], faults, random, self.nodes, self.windows)
 
-    def _judged(self, cluster: Cluster) -> dict[str, set[int]]:
-        found = {OURS: _flagged(cluster.slots, cluster.first)}
+    def _of_rivals(self, cluster: Cluster) -> dict[str, set[int]]:
+        found = {}
         for name, method in RIVALS.items():
             scores = in_a_row(method(cluster.slots))
             found[name] = set(np.flatnonzero(scores > self.thresholds[name]).tolist())
@@ -110,7 +124,7 @@ class Scores:
     def _tune(self, pools: Mapping[Series, Sequence[Pool]], clusters: int, seed: int) -> None:
         kept: dict[str, list[tuple[np.ndarray, Cluster]]] = {name: [] for name in RIVALS}
         random = np.random.default_rng(seed)
-        for cluster in self._clusters(pools, clusters, random):
+        for _, cluster in self._clusters(pools, clusters, random):
             bare = replace(cluster, slots=cluster.slots[:0])
             for name, method in RIVALS.items():
                 kept[name].append((in_a_row(method(cluster.slots)), bare))
@@ -125,12 +139,12 @@ def _f1(scored: Sequence[tuple[np.ndarray, Cluster]], threshold: float) -> float
     return counts.f1
 
 
-def _any(pools: Mapping[Series, Sequence[Pool]], random: np.random.Generator) -> Sequence[Pool]:
-    return pools[sorted(pools)[int(random.integers(len(pools)))]]
+def _any(pools: Mapping[Series, Sequence[Pool]], random: np.random.Generator) -> Series:
+    return sorted(pools)[int(random.integers(len(pools)))]
 
 
-def _flagged(slots: np.ndarray, first: int) -> set[int]:
-    return {one.node for one in of_histograms(slots, INTERVALS * _NS, first).deviations}
+def _found(slots: np.ndarray, first: int) -> dict[int, Deviation]:
+    return {one.node: one for one in of_histograms(slots, INTERVALS * _NS, first).deviations}
 
 
 def _delays(cluster: Cluster) -> dict[int, int]:
@@ -139,7 +153,7 @@ def _delays(cluster: Cluster) -> dict[int, int]:
     for windows in _LOOKS:
         if len(found) == len(cluster.ill) or cluster.onset + windows > cluster.slots.shape[1]:
             break
-        flagged = _flagged(cluster.slots[:, : cluster.onset + windows], cluster.first)
+        flagged = set(_found(cluster.slots[:, : cluster.onset + windows], cluster.first))
         found |= {node: windows for node in flagged & set(cluster.ill) if node not in found}
     return found
 
@@ -161,12 +175,13 @@ def told(scores: Scores) -> Iterator[str]:
     """Yield the scores as lines."""
     yield f"{scores.nodes} nodes, {scores.windows} windows of {INTERVALS} s; {sum(scores.drawn.values())} faults"
     if scores.drawn:
-        yield from ("", *_quality(scores), "", *_recall(scores), "")
-    accused, days = scores.well_accused[OURS], max(scores.well_days[OURS], 1e-9)
-    yield (
-        f"{OURS}: {accused} false alarms in {days:.0f} node-days, with 95 % confidence less than "
-        f"{1000 * upper_bound(accused) / days:.1f} per 1,000; each node is judged once in ten minutes"
-    )
+        yield from ("", *_quality(scores), "", *_recall(scores), "", *_missed(scores), "", *scores.onsets.lines(), "")
+    accused, days = scores.well_accused[OURS], scores.well_days[OURS]
+    if days:
+        yield (
+            f"{OURS}: {accused} false alarms in {days:.0f} node-days, with 95 % confidence less than "
+            f"{1000 * upper_bound(accused) / days:.1f} per 1,000; each node is judged once in ten minutes"
+        )
 
 
 def _quality(scores: Scores) -> Iterator[str]:
@@ -180,9 +195,32 @@ def _quality(scores: Scores) -> Iterator[str]:
 
 def _recall(scores: Scores) -> Iterator[str]:
     names = "".join(f"{name:>13}" for name in scores.counts)
-    yield f"{'recall':<14}{names}{'windows until found':>21}{'90 %':>6}"
+    yield f"{'recall':<14}{names}{'oracle':>8}{'windows until found':>21}{'90 %':>6}{'oracle':>8}"
     for fault in FAULTS:
         drawn = max(1, scores.drawn[fault])
         found = "".join(f"{counts.found[fault] / drawn:>13.2f}" for counts in scores.counts.values())
         delays = np.array(scores.delays.get(fault, [np.nan]))
-        yield f"{fault:<14}{found}{np.median(delays):>21.0f}{np.percentile(delays, 90):>6.0f}"
+        bounds = scores.bounds.get(fault, [])
+        most = np.mean([one[-1] for one in bounds]) if bounds else np.nan
+        soonest = np.median([_soonest(one) for one in bounds]) if bounds else np.nan
+        ours = f"{np.median(delays):>21.0f}{np.percentile(delays, 90):>6.0f}"
+        yield f"{fault:<14}{found}{most:>8.2f}{ours}{soonest:>8.0f}"
+
+
+def _missed(scores: Scores) -> Iterator[str]:
+    every = [one for found in scores.found.values() for one in found]
+    most = np.mean([bound for _, bound in every])
+    missed = [bound for hit, bound in every if not hit]
+    yield (
+        f"the oracle's F1 is {2 * most / (1 + most):.3f}; of {len(missed)} faults that {OURS} misses it finds "
+        f"{sum(missed):.1f}"
+    )
+    for title, found in sorted(scores.found.items()):
+        ours, oracle = (np.mean(column) for column in zip(*found, strict=True))
+        yield f"{title:<40}{len(found):>4} faults, recall {ours:.2f}, oracle {oracle:.2f}"
+
+
+def _soonest(found: np.ndarray) -> int:
+    """Return after how many windows half of the nodes are found; one more than there are where never."""
+    reached = np.flatnonzero(found >= 0.5)
+    return int(reached[0]) + 1 if reached.size else len(found) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from tracer.window import Window
 
 SAMPLE = np.dtype([("cpu", "u4"), ("pid", "u4"), ("tid", "u4"), ("comm", "S16"), ("stack", "u8"), ("weight", "u8")])
 OFF = np.dtype([*SAMPLE.descr, ("count", "u8"), ("state", "S1")])
+WAKER = [("waker_kind", "S1"), ("waker_vector", "u1"), ("waker_comm", "S16")]
 STACK = np.dtype([("stack", "u8"), ("depth", "u2"), ("frame", "u8")])
 FRAME = np.dtype([("frame", "u8"), ("kind", "S1"), ("module", "S64"), ("symbol", "S192")])
+FRAME_OF_BUILD = np.dtype([*FRAME.descr, ("build_id", "S40")])
 
 HZ = 50
 #: Breaks out of a script, clears a terminal, turns text around, ends a folded frame and line, looks like a weight.
@@ -54,6 +57,17 @@ def deep_windows(second: int) -> list[Window]:
         for probe, samples in (("oncpu", on), ("offcpu", off))
         for table, rows in (("samples", samples), ("stacks", told[0]), ("frames", told[1]))
     ]
+
+
+def still_windows(second: int, **blocked_ns: int) -> list[Window]:
+    """Return the windows of a last second: with a block of each kind (``o``, ``a``) that has not ended."""
+    windows = deep_windows(second)
+    place = next(n for n, one in enumerate(windows) if (one.probe, one.table) == ("offcpu", "samples"))
+    rows = np.zeros(len(blocked_ns), [*windows[place].rows.dtype.descr, *WAKER])
+    rows["waker_kind"], rows["weight"] = [kind.encode() for kind in blocked_ns], [*blocked_ns.values()]
+    rows["tid"], rows["comm"], rows["count"], rows["state"] = 77, [kind.encode() for kind in blocked_ns], 1, b"D"
+    windows[place] = replace(windows[place], rows=rows)
+    return windows
 
 
 def write_deep(path: Path, seconds: int = 4) -> Path:

@@ -59,6 +59,12 @@ def write_sample(path: Path, intervals: int = 4) -> list[list[Window]]:
     return written
 
 
+def write_anew(path: Path, data: bytes) -> None:
+    """Write a file that is not there before: one that is cut and written again, ext4 has wait for the disk."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+
+
 def assert_same(read: list[Window], written: list[Window]) -> None:
     """Compare windows byte for byte, padding aside."""
     assert len(read) == len(written)

@@ -16,13 +16,14 @@ from tracer.agent import placing
 from tracer.agent.board import Board
 from tracer.agent.crew import Crew
 from tracer.agent.wire import Wire
-from tracer.kernel.forking import ENDING
 
 CPUS = (0, 1)
+#: What reaches a whole group at once.
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 ONLINE = frozenset({0, 1, 2})
 
 
-def _serve(number: int, cpu: int, wire: Wire, session: Any, duty: Any, board: Board, agent: int) -> NoReturn:
+def _serve(number: int, cpu: int, wire: Wire, session: Any, duty: Any, board: Board) -> NoReturn:
     # The others' ends came along with the fork.
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != wire.fileno():
@@ -66,6 +67,7 @@ def _heard(crew: Crew, alerts: int) -> tuple[list[Any], list[str]]:
         for all_of, some in zip(found, crew.received(), strict=True):
             all_of += some
         time.sleep(0.01)
+    assert len(found[0]) >= alerts, found[1]
     return found
 
 
@@ -125,17 +127,25 @@ def test_one_whose_cpu_goes_offline_moves(crew):
 
 def test_signals_are_held_back_until_a_sentinel_ignores_them(monkeypatch, board):
     seen, theirs = os.pipe()
+    fork = os.fork
 
-    def serve(number: int, *given: Any) -> NoReturn:
-        os.write(theirs, b"%d" % (set(ENDING) <= signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+    def forked() -> int:
+        pid = fork()
+        if not pid:
+            os.write(theirs, b"%d" % (signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= ENDING))
+        return pid
+
+    def serve(*given: Any) -> NoReturn:
+        os.write(theirs, b"%d" % all(signal.getsignal(number) is signal.SIG_IGN for number in ENDING))
         os._exit(0)
 
+    monkeypatch.setattr(os, "fork", forked)
     monkeypatch.setattr(module, "serve", serve)
     monkeypatch.setattr(module, "rehearse", lambda *given: None)
     nothing: Any = None
     crew = Crew(nothing, nothing, board, CPUS)
-    assert os.read(seen, 1) + os.read(seen, 1) == b"11"
-    assert not set(ENDING) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert b"".join(os.read(seen, 1) for _ in range(4)) == b"1111"
+    assert not ENDING & signal.pthread_sigmask(signal.SIG_BLOCK, ())
     crew.close()
     os.close(seen)
     os.close(theirs)

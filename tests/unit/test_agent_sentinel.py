@@ -30,7 +30,7 @@ from tracer.window import Window
 
 IDENTITY = Identity("cu39", "b007", 0, "sentinel 0")
 TABLE = ("cpustall", "open")
-NOW = 1_000 * SECOND
+NOW = 10 * SECOND  # outboxes go by the real clock, which shows more than that on any machine
 
 
 def _judge(view: View) -> Iterator[Condition]:

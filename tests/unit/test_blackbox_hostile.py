@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 import zlib
 
@@ -11,7 +12,7 @@ import pytest
 from unit.blackbox_samples import alert, box
 
 from tracer.analysis.verdict import judge
-from tracer.blackbox.box import Box
+from tracer.blackbox.box import Box, is_box
 from tracer.blackbox.layout import BLOCK, HEAD_BYTES, Geometry
 from tracer.commands._story import story_of
 from tracer.errors import RecordingError
@@ -131,3 +132,16 @@ def test_a_frame_of_another_kind_than_its_head_says_is_no_alert(tmp_path):
         feed.append(pack_frame(Kind.END, {"reason": "x"}), Kind.ALERT, 1, 1)
     with Box(tmp_path / "other") as found:
         assert list(found.alerts()) == [] and found.goodbye is None
+
+
+def test_who_waits_to_write_to_a_pipe_goes_on_waiting(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a recording",), daemon=True)
+    writer.start()
+    time.sleep(0.05)
+    for _ in range(20):
+        assert not is_box(path)
+        time.sleep(0.01)
+    assert writer.is_alive()
+    assert path.read_bytes() == b"a recording"

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from unit.blackbox_samples import SECOND, UNIX_NS, alert, box, sample_box
+from unit.recording_samples import write_anew
 
 from tracer.alerts.alert import Culprit, Subject
 from tracer.blackbox.archive import MANIFEST, verify, write
@@ -207,7 +208,7 @@ def test_tasks_called_like_our_own_words_leave_those_alone(tmp_path: Path):
     hidden = one.condition.culprit and replace(one.condition.culprit, task=f"{stall}[7]")
     condition = replace(one.condition, summary=summary.replace("stall[7]", f"{stall}[7]"), culprit=hidden)
     expected = replace(condition, subject=Subject("task", f"{stall}[7]"))
-    assert told == replace(one, node=told.node, condition=expected) and told.node.startswith("h-")
+    assert told == replace(one, id=told.id, node=told.node, condition=expected) and told.node.startswith("h-")
     assert set(window.rows["kind"].tolist()) == {b"stall"}
     assert set(window.rows["text"].tolist()) == {f"Kernel panic - not syncing: stall, Comm: {stall}".encode()}
 
@@ -282,7 +283,7 @@ def test_verify_notices_every_change(tmp_path: Path):
     for _ in range(60):
         place = chance.choice(contents)
         inner[place] ^= 1
-        (tmp_path / "b").write_bytes(gzip.compress(bytes(inner), 1))
+        write_anew(tmp_path / "b", gzip.compress(bytes(inner), 1))
         inner[place] ^= 1
         with pytest.raises(RecordingError):
             verify(str(tmp_path / "b"))
@@ -294,7 +295,7 @@ def test_verify_notices_every_change(tmp_path: Path):
             mutated[chance.randrange(10, len(mutated))] ^= 1 << chance.randrange(8)
         if _unpacked(bytes(mutated)) == inner:
             continue  # the same content said in another way: where zeros are copied from, bits that mean nothing
-        (tmp_path / "b").write_bytes(mutated)
+        write_anew(tmp_path / "b", mutated)
         with pytest.raises(RecordingError) as error:
             verify(str(tmp_path / "b"))
         assert "\n" not in error.value.message

@@ -73,7 +73,7 @@ def test_a_miss_looks_again_only_after_a_while(tmp_path: Path, groups: Path, mon
     names.cgroup(groups.stat().st_ino)
     (groups / "late").mkdir()
     inode = (groups / "late").stat().st_ino
-    assert names.cgroup(inode) == b""
+    assert names.cgroup(inode) == names.cgroup(inode, member=7) == b""
     now += 2.1
     assert names.cgroup(inode) == b"/late"
 
@@ -96,3 +96,12 @@ def test_groups_that_are_gone_keep_their_names_within_the_limit(
     now += 10
     names.cgroup(1)
     assert names.cgroup(inode) == b"" and names.left_out == 1
+
+
+def test_a_new_group_is_known_by_its_process(tmp_path: Path, groups: Path) -> None:
+    names = make(tmp_path, mounted(V2, groups), "0::/late\n")
+    names.cgroup(groups.stat().st_ino)
+    (groups / "late").mkdir()
+    inode = (groups / "late").stat().st_ino
+    assert names.cgroup(inode) == b""
+    assert names.cgroup(inode, member=7) == names.cgroup(inode) == b"/late"

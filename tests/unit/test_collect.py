@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tracer.collect import collector as collecting
 from tracer.collect.collector import Collector
 from tracer.collect.snapshots import Snapshots
-from tracer.collect.tables import table_dtype, table_rows
+from tracer.collect.tables import TableRows
 from tracer.histogram import SLOTS, slot_of
 from tracer.kernel.job import MapShape
 from tracer.layouts import layout
@@ -67,7 +67,7 @@ def test_a_histogram_is_what_was_added_between_two_snapshots() -> None:
     add(rows[1], 5, 5, 700)
     with (changed := Live(rows)) as now:
         add(now[1], 700, 90_000)
-    (row,) = table_rows(HISTOGRAM, shape(cpu=3), changed.snapshots)
+    (row,) = TableRows(HISTOGRAM, shape(cpu=3), changed.snapshots).read()
     assert (row["cpu"], row["sum"]) == (1, 90_700)
     assert dict(zip(*np.unique(slot_of([700, 90_000]), return_counts=True), strict=True)) == {
         slot: count for slot, count in enumerate(row["slots"].tolist()) if count
@@ -78,11 +78,12 @@ def test_axes_are_unravelled_and_an_unnamed_one_dropped() -> None:
     with (changed := Live(live(12))) as now:
         add(now[2 * 4 + 3], 10)
         add(now[1 * 4 + 0], 10)
-    rows = table_rows(
-        Table("t", "", by=("cpu", "vector"), histogram="wait"), shape(cpu=3, VECTORS=4), changed.snapshots
-    )
+    table = Table("t", "", by=("cpu", "vector"), histogram="wait")
+    rows = TableRows(table, shape(cpu=3, VECTORS=4), changed.snapshots).read()
     assert list(zip(rows["cpu"].tolist(), rows["vector"].tolist(), strict=True)) == [(1, 0), (2, 3)]
-    rows = table_rows(Table("t", "", by=("cpu", ""), histogram="wait"), shape(cpu=3, VECTORS=4), changed.snapshots)
+    rows = TableRows(
+        Table("t", "", by=("cpu", ""), histogram="wait"), shape(cpu=3, VECTORS=4), changed.snapshots
+    ).read()
     assert rows.dtype.names == ("cpu", "sum", "slots")
     assert rows["cpu"].tolist() == [1, 2]
 
@@ -97,7 +98,7 @@ def test_cells_of_32_bits_may_wrap() -> None:
         now["wait"]["slots"][0, 7] = 1
         now["wait"]["sum"] = 90
     table = Table("t", "", by=("cpu",), counters=("calls",), histogram="wait")
-    (row,) = table_rows(table, shape(cpu=1), changed.snapshots)
+    (row,) = TableRows(table, shape(cpu=1), changed.snapshots).read()
     assert (row["calls"], row["slots"][7], row["sum"]) == (5, 2, 100)
 
 
@@ -110,7 +111,7 @@ def test_a_row_given_to_another_key_counts_on() -> None:
         now[1]["key"] = 22
         now[1]["calls"] += 3
         add(now[1], 40, 40, 40)
-    (row,) = table_rows(table, shape(ROWS=4), changed.snapshots)
+    (row,) = TableRows(table, shape(ROWS=4), changed.snapshots).read()
     assert (row["key"], row["calls"], row["sum"], row["slots"].sum()) == (22, 3, 120, 3)
 
 
@@ -120,7 +121,7 @@ def test_a_peak_is_of_one_interval() -> None:
     rows["key"] = 9
     with (changed := Live(rows, table)) as now:
         now["calls"], now["key"][1] = 1, 4
-    assert table_rows(table, shape(cpu=2), changed.snapshots)["key"].tolist() == [0, 4]
+    assert TableRows(table, shape(cpu=2), changed.snapshots).read()["key"].tolist() == [0, 4]
     assert rows["key"].tolist() == [0, 0]
 
 
@@ -132,7 +133,7 @@ def test_rows_never_given_out_are_not_copied() -> None:
         now[7]["key"], now[7]["calls"] = 1, 9
     assert changed.snapshots.rows.tolist() == [7]
     assert not changed.snapshots.after["calls"][np.arange(1000) != 7].any()
-    assert table_rows(table, shape(ROWS=1000), changed.snapshots)["calls"].tolist() == [9]
+    assert TableRows(table, shape(ROWS=1000), changed.snapshots).read()["calls"].tolist() == [9]
 
 
 def test_members_of_members_become_columns() -> None:
@@ -142,7 +143,7 @@ def test_members_of_members_become_columns() -> None:
     with (changed := Live(rows)) as now:
         now["limit"]["suppressed"][1] = 14
         now["limit"]["longest_ns"] = 99
-    (row,) = table_rows(table, shape(cpu=2), changed.snapshots)
+    (row,) = TableRows(table, shape(cpu=2), changed.snapshots).read()
     assert row.dtype.names == ("cpu", "limit_suppressed", "limit_longest_ns")
     assert row.tolist() == (1, 4, 99)
     assert changed.snapshots.was["limit.suppressed"].tolist() == [10, 10]
@@ -152,7 +153,7 @@ def test_members_of_members_become_columns() -> None:
 def test_zeros_alone_are_counted_too() -> None:
     with (changed := Live(live(2))) as now:
         add(now[1], 0, 0)
-    (row,) = table_rows(HISTOGRAM, shape(cpu=2), changed.snapshots)
+    (row,) = TableRows(HISTOGRAM, shape(cpu=2), changed.snapshots).read()
     assert (row["cpu"], row["sum"], row["slots"][0], row["slots"].sum()) == (1, 0, 2, 2)
 
 
@@ -161,9 +162,13 @@ def test_nothing_changed_is_an_empty_table_of_the_same_layout() -> None:
     add(rows[0], 5)
     with (changed := Live(rows)):
         pass
-    none = table_rows(HISTOGRAM, shape(cpu=2), changed.snapshots)
+    none = TableRows(HISTOGRAM, shape(cpu=2), changed.snapshots).read()
     assert len(none) == 0
-    assert none.dtype == table_dtype(HISTOGRAM, shape(cpu=2)) == np.dtype([("cpu", "u4"), *none.dtype.descr[1:]])
+    assert (
+        none.dtype
+        == TableRows(HISTOGRAM, shape(cpu=2), changed.snapshots).dtype
+        == np.dtype([("cpu", "u4"), *none.dtype.descr[1:]])
+    )
     assert none.dtype["slots"].shape == (SLOTS,)
 
 
@@ -268,6 +273,8 @@ def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_gets_a_clock
     asked: list[int] = []
     session.add_clocks = lambda cpu: asked.append(cpu) or len(asked) > 1  # only the first time in vain
     session.events = lambda: iter(())
+    missed: list[str] = []
+    session.programs = SimpleNamespace(miss=missed.append)
     collector = Collector(session, names=None)  # type: ignore[arg-type]
     told = []
     for now in ({0, 1, 2}, {0, 1}, {0, 1}, {0, 1, 2}, {0, 2}, {0, 1, 2}):
@@ -276,7 +283,7 @@ def test_a_cpu_that_was_offline_is_not_idle_and_one_that_comes_back_gets_a_clock
         told.append((time.rows["cpu"].tolist(), time.losses["offline"], time.losses["unclocked"]))
     offline = [([0, 1], 1, 0), ([0, 1], 1, 0), ([0, 1], 1, 1), ([0, 2], 1, 0), ([0, 2], 1, 0)]
     assert told == [([0, 1, 2], 0, 0), *offline]
-    assert asked == [2, 1]
+    assert asked == [2, 1] and missed == ["CPUs came online"] * 2
     collector.close()
 
 

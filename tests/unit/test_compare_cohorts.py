@@ -153,7 +153,7 @@ def test_the_slower_image_comes_first_with_its_cost(rollout: list[str]):
     assert done.exit_code == 1
     said = " ".join(done.stdout.split())
     assert said.startswith("image new is slower than old: ")
-    assert "node-days a week on 1,000 nodes" in said and "nodes: old 9, new 8;" in said
+    assert "node-days a week on 1,000 nodes" in said and "nodes: old 9 (the reference: the largest), new 8;" in said
     assert "NET_RX softirq run time" in said and "confidence" in said
 
 
@@ -173,6 +173,26 @@ def test_cohorts_that_are_alike_say_so_and_exit_with_0(rollout: list[str]):
     said = " ".join(done.stdout.split())
     assert said.startswith("rack: no cohort differs from r0 beyond the noise: ")
     assert " interrupt time by " in said or " softirq time by " in said
+
+
+def test_the_reference_can_be_chosen(rollout: list[str]):
+    done = run("--by", "image", "--reference", "new", *rollout)
+    said = " ".join(done.stdout.split())
+    assert done.exit_code == 1 and said.startswith("image old is faster than new: ")
+    assert "nodes: new 8 (the reference: chosen), old 9;" in said
+    done = run("--by", "image", "--reference", "nwe", *rollout)
+    assert done.exit_code == 2 and "did you mean new? there are old, new" in done.stderr
+    assert run("--reference", "new", *rollout[:2]).exit_code == 2
+    done = run("--by", "image", "--reference", "n" * 300, *rollout)
+    assert done.exit_code == 2 and f"--reference {'n' * 31}…: no node" in done.stderr
+    done = run("--by", "image", "--reference", "old", *rollout[:11])
+    assert done.exit_code == 4 and "too few nodes to tell cohorts from chance: old (3 nodes), new (8" in done.stderr
+
+
+def test_of_equal_cohorts_the_lower_version_is_the_reference(tmp_path: Path, demo: Recording):
+    paths = nodes_of(tmp_path, demo, [{"image": "v6.10" if place < 8 else "v6.9"} for place in range(16)], None)
+    said = " ".join(run("--by", "image", *paths).stdout.split())
+    assert "nodes: v6.9 8 (the reference: the lowest version of the largest; --reference chooses), v6.10 8;" in said
 
 
 def test_what_else_differs_is_shown(tmp_path: Path, demo: Recording):

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracer.compare import limits
 from tracer.compare.alignment import Grid
 from tracer.compare.cause import is_victim, likely_cause, ordered
 from tracer.compare.deviation import Deviation, Findings, of_histograms, of_numbers
 from tracer.compare.facts import differences, flattened
 from tracer.compare.metrics import Series
+from tracer.compare.phases import phases_of
 from tracer.compare.robust import mad, medians
 from tracer.compare.scan import LEAST_WINDOWS, baseline_of, noise, scan, step_noise
 from tracer.compare.shapes import LEVELS, beyond, blurred, centroids, log_centers, means_ns
-from tracer.compare.telling import Told, told_histogram
+from tracer.compare.telling import Told, Values, told_histogram
 from tracer.histogram import GROWTH, SLOTS, slot_of
 
 SECOND = 10**9
@@ -37,7 +39,7 @@ def cluster(nodes: int = 24, fault: Fault | None = None, since: int = ONSET, see
         for window in range(WINDOWS):
             values = 20_000 * node_scale[node] * common[window] * np.exp(random.normal(0, 0.03))
             values = values * np.exp(random.normal(0, 0.8, 2000))
-            if fault and ILL <= node < ILL + ill and window >= since:
+            if fault and (node - ILL) % nodes < ill and window >= since:
                 values = fault(random, values)
             slots[node, window] = np.bincount(slot_of(values.astype(np.uint64)), minlength=SLOTS)
     return slots
@@ -122,12 +124,80 @@ def test_bursts_that_every_node_has_are_no_fault():
     assert not found(slots).deviations
 
 
-@pytest.mark.parametrize("ill", [8, 12, 16])
+@pytest.mark.parametrize("ill", [8, 12, 16, 19, 20, 23])
 def test_what_many_do_together_blames_nobody(ill: int):
     findings = found(cluster(fault=bulk(1.5), ill=ill))
     assert not findings.deviations
-    assert sorted(findings.common) == list(range(ILL, ILL + ill))
+    assert sorted(findings.common) == sorted((ILL + place) % 24 for place in range(ill)) and not findings.lasting
+    assert abs(findings.onset - ONSET) <= 1
     assert all(ratio == pytest.approx(1.5, rel=0.1) for ratio in findings.common.values())
+
+
+@pytest.mark.parametrize("ill", [6, 12, 18])
+def test_nodes_of_two_kinds_from_the_start_are_told_as_such(ill: int):
+    slots = cluster(fault=bulk(2), since=0, ill=ill)
+    # One came late.
+    slots[1, :11] = 0
+    findings = found(slots)
+    assert findings.lasting and not findings.deviations
+    assert sorted(findings.common) == list(range(ILL, ILL + ill))
+    assert all(ratio == pytest.approx(2, rel=0.2) for ratio in findings.common.values())
+
+
+@pytest.mark.parametrize("node", [2, ILL + 1])
+def test_a_node_that_becomes_slower_is_a_straggler_beside_two_kinds(node: int):
+    slots = cluster(fault=bulk(2), since=0, ill=6)
+    slots[node, ONSET:, 16:] = slots[node, ONSET:, :-16]
+    findings = found(slots)
+    assert findings.lasting and len(findings.common) == 6
+    assert [one.node for one in findings.deviations] == [node]
+
+
+def test_nodes_that_differ_by_little_are_of_one_kind():
+    assert found(cluster(fault=bulk(1.2), since=0, ill=12)).common == {}
+
+
+def test_a_few_that_were_slow_for_a_while_are_no_kind():
+    slots = cluster()
+    slots[:8, 10:20, 16:] = slots[:8, 10:20, :-16]
+    assert not found(slots).lasting
+
+
+def shifted(slots: np.ndarray, by: int, windows: slice | list[int]) -> np.ndarray:
+    """All nodes slower by so many slots in some of the windows."""
+    slots[:, windows, by:], slots[:, windows, :by] = slots[:, windows, :-by].copy(), 0
+    return slots
+
+
+def test_what_all_do_beyond_all_they_did_before_is_a_common_cause():
+    findings = found(shifted(cluster(), 16, slice(ONSET, WINDOWS)))
+    assert not findings.deviations and len(findings.common) == findings.nodes == 24
+    assert (findings.onset, findings.lasting) == (ONSET, False)
+    assert all(ratio == pytest.approx(4, rel=0.3) for ratio in findings.common.values())
+
+
+def test_a_node_that_is_slower_still_is_a_straggler_besides():
+    slots = shifted(cluster(fault=bulk(3)), 16, slice(ONSET, WINDOWS))
+    assert [one.node for one in found(slots).deviations] == [ILL]
+
+
+def test_phases_that_come_again_or_have_more_to_do_are_no_common_cause():
+    again = [window for window in range(WINDOWS) if window // 5 % 2]
+    assert found(shifted(cluster(), 16, again)).common == {}
+    slots = shifted(cluster(), 16, slice(ONSET, WINDOWS))
+    slots[:, ONSET:] *= 2
+    assert found(slots).common == {}
+
+
+@pytest.mark.parametrize("ill", [6, 8, 14])
+def test_a_node_far_beyond_what_many_do_together_has_a_fault_of_its_own(ill: int):
+    slots = cluster(fault=bulk(1.7), ill=ill)
+    slots[ILL + 1, ONSET:, 42:] = slots[ILL + 1, ONSET:, :-42]  # 38 times as long, besides
+    findings = found(slots)
+    assert sorted(findings.common) == list(range(ILL, ILL + ill))
+    (one,) = findings.deviations
+    assert one.node == ILL + 1 and one.ratio > 30 and one.lost > limits.LEAST_LOST
+    assert abs(one.begin - ONSET) <= 2 and one.end == WINDOWS
 
 
 @pytest.mark.parametrize("onset", [5, 6, 8])
@@ -136,10 +206,9 @@ def test_what_begins_before_there_is_a_baseline_is_told_since_then(onset: int):
     assert one.node == ILL and one.lasting and one.end == WINDOWS and onset - 1 <= one.begin <= onset
 
 
-def test_what_all_do_is_a_phase_of_the_job():
-    slots = cluster()
-    slots[:, ONSET:, 8:] = slots[:, ONSET:, :-8]
-    assert found(slots) == Findings((), {}, 24)
+def test_what_all_do_within_what_they_always_do_is_nothing():
+    """Twice as long, where all of them together go up and down by 15 %."""
+    assert found(shifted(cluster(), 8, slice(ONSET, WINDOWS))) == Findings((), {}, 24)
 
 
 def test_a_cost_of_microseconds_a_second_is_no_straggler():
@@ -220,7 +289,8 @@ def test_the_scan_finds_the_stretch_and_asks_for_five_windows():
     stretch = scan(deviations, np.full(20, 0.2), 6, np.array([0.1, 0.1]))
     assert (stretch.begin[0], stretch.end[0]) == (12, 17)
     assert stretch.score[1] == -np.inf
-    assert stretch.score[0] == pytest.approx(25 / math.sqrt(5 + (5 * 0.1 / 0.2) ** 2))
+    habit = 1 / (0.1**-2 + 6 * 0.2**-2)
+    assert stretch.score[0] == pytest.approx(25 / math.sqrt(5 + (5 / 0.2) ** 2 * habit))
 
 
 @pytest.mark.parametrize("windows, size", [(0, 0), (5, 0), (8, 0), (9, 3), (30, 10)])
@@ -318,7 +388,7 @@ def test_a_victim_is_no_culprit():
 def test_a_deviation_is_told_by_the_quantile_that_shows_it():
     slots = cluster(fault=tail(0.02, 16))
     (one,) = found(slots).deviations
-    said = told_histogram(Series("softirq.delay", "NET_RX"), one, slots)
+    said = told_histogram(Series("softirq.delay", "NET_RX"), one, Values(slots))
     assert said.quantity in ("p99", "p99.9") and said.peers == 23
     assert said.value > 2 * said.median and said.low <= said.median <= said.high
 
@@ -358,3 +428,28 @@ def test_a_grid_tells_times_only_where_there_are_any():
     grid = Grid((), 2 * SECOND, 5, 3)
     assert grid.unix_ns(1) == 12 * SECOND
     assert math.isnan(replace(grid, by_start=True).unix_ns(1))
+
+
+def test_windows_are_of_the_phase_whose_first_window_is_most_like_them():
+    states = np.zeros((2, 12))
+    states[0, 4:8] = 3.0
+    states[1, 6:8] = 5.0
+    states[0, 9] = 1.6
+    states[1, 10] = np.nan
+    assert phases_of(states).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 0, 3, 0, 0]
+    states[0, 10] = 2.0
+    assert phases_of(states)[10] == 3
+
+
+def test_a_node_is_held_against_what_it_did_in_the_same_phase_before():
+    deviations = np.zeros((1, 20))
+    deviations[0, 12:18] = 1.0
+
+    def score(since: int) -> float:
+        phases = (np.arange(20) >= since).astype(int)
+        return float(scan(deviations, np.full(20, 0.2), 6, alike=0.2, phases=phases).score[0])
+
+    among_others = 6 + 1.2**2
+    assert score(20) == pytest.approx(30 / math.sqrt(among_others))
+    assert score(8) == pytest.approx(30 / math.sqrt(among_others + 36 / (4 + 1 / 9)))
+    assert score(12) == pytest.approx(30 / math.sqrt(among_others + 36 * 9))

@@ -237,6 +237,13 @@ def test_two_recordings_of_one_host_at_different_times_have_names_of_their_own(t
     assert compared.labels == ("n (monday.fsk)", "n (tuesday.fsk)")
 
 
+def test_what_is_too_long_for_a_host_is_cut_and_still_tells_two_apart(tmp_path: Path, demo: Recording):
+    names = ["x" * 300 + "a", "x" * 300 + "b", "y" * 300]
+    nodes = [read_node(twin(tmp_path / f"{name[0]}{place}.fsk", demo, name)) for place, name in enumerate(names)]
+    cut = "x" * 63 + "…"
+    assert compare(nodes).labels == (f"{cut} (x0.fsk)", f"{cut} (x1.fsk)", "y" * 63 + "…")
+
+
 def test_probes_that_some_did_not_record_are_named(tmp_path: Path, demo: Recording):
     paths = write_twins(tmp_path, 3)
     paths.append(str(twin(tmp_path / "z.fsk", demo, "z", without=("softirq",))))
@@ -251,7 +258,7 @@ def test_losses_are_named(tmp_path: Path, demo: Recording):
 
     node = read_node(twin(tmp_path / "a.fsk", demo, "a", change=losing))
     assert node.lost > 0.01
-    assert "of its events were not seen" in "".join(node.remarks)
+    assert "of its runqueue events were not seen" in "".join(node.remarks)
 
 
 def test_columns_that_are_no_numbers_are_named_and_the_rest_is_read(tmp_path: Path, demo: Recording):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sim.cluster import FAULTS, INTERVALS, NONE, Cluster, Pool, make_cluster, read_pools
+from sim.brief import Brief
+from sim.causes import Causes
+from sim.cluster import CAUSES, FAULTS, HEALTHY, INTERVALS, NONE, Cluster, Pool, make_cluster, read_pools
+from sim.oracle import recall_of_oracle
 from sim.recordings import DEMO, moved
 from sim.rivals import RIVALS, in_a_row
 from sim.score import OURS, Counts, Scores, told, upper_bound
@@ -45,7 +48,7 @@ def test_a_fault_makes_its_node_slower_by_what_it_says(pools: dict[Series, list[
 
 
 def test_victims_and_common_causes_have_no_ill_node(pools: dict[Series, list[Pool]]):
-    assert all(not drawn(pools, none).ill for none in NONE)
+    assert all(not drawn(pools, none).ill for none in (*NONE, *CAUSES))
     assert all([*drawn(pools, fault).ill.values()] == [fault] for fault in FAULTS)
 
 
@@ -72,6 +75,14 @@ def test_every_rival_sees_a_node_that_is_twice_as_slow(pools: dict[Series, list[
     assert int(in_a_row(RIVALS[name](slots)).argmax()) == 5
 
 
+def test_the_oracle_takes_as_long_as_bursts_make_it(pools: dict[Series, list[Pool]]):
+    found = recall_of_oracle(drawn(pools, "+50 %").story, "+50 %", np.random.default_rng(3))
+    assert (found[:2] == 0).all(), "two windows may be a burst"
+    assert found[5] > 0.95
+    well = recall_of_oracle(drawn(pools, "healthy").story, "healthy", np.random.default_rng(3))
+    assert well.max() < 0.05, "nothing is there to be found"
+
+
 def test_scores_count_nodes():
     counts = Counts()
     cluster = Cluster(np.zeros((4, 1, 1)), 0, 0, {1: "+50 %"})
@@ -86,7 +97,10 @@ def test_a_small_run_tells_all_of_it(pools: dict[Series, list[Pool]]):
     scores = Scores(16, 38)
     scores.run({series: found for series, found in pools.items() if series.part == "NET_RX"}, 1, 1, 1)
     lines = "\n".join(told(scores))
-    assert all(name in lines for name in (OURS, *RIVALS, *FAULTS))
+    assert all(name in lines for name in (OURS, *RIVALS, *FAULTS, "NET_RX softirq run time", "the oracle's F1"))
+    found = {kind: len(said) for kind, said in scores.onsets.said.items()}
+    assert found["later"] >= 5 and found["from the start"] >= 3 and found["before a baseline"] >= 2
+    assert all(not since.sure or (since.window == 0) == (began == 0) for began, since in scores.onsets.said["later"])
     assert scores.counts[OURS].precision == 1 and scores.counts[OURS].f1 > 0.9
     assert scores.well_days[OURS] > scores.well_days["KS"] > 0
 
@@ -94,3 +108,21 @@ def test_a_small_run_tells_all_of_it(pools: dict[Series, list[Pool]]):
 @pytest.mark.parametrize("events, most", [(0, 2.996), (1, 4.744), (5, 10.513)])
 def test_the_bound_of_rare_events_is_that_of_a_poisson_distribution(events: int, most: float):
     assert upper_bound(events) == pytest.approx(most, abs=0.001)
+
+
+def test_a_few_healthy_nodes_and_half_a_minute_accuse_nobody(pools: dict[Series, list[Pool]]):
+    brief = Brief()
+    brief.run(pools, 4, np.random.default_rng(1))
+    assert all(not counts for counts in brief.accused.values())
+    assert all("accused in 0 of 4 clusters" in line for line in brief.lines())
+
+
+def test_what_nodes_have_together_is_told_and_nobody_accused(pools: dict[Series, list[Pool]]):
+    causes = Causes()
+    causes.run(
+        {series: found for series, found in pools.items() if series.part == "NET_RX"}, 3, np.random.default_rng(1)
+    )
+    assert all(causes.told[cause] >= causes.drawn[cause] - 1 for cause in CAUSES)
+    assert causes.exactly["two kinds"] == causes.told["two kinds"]
+    assert causes.accused.total() == causes.told[HEALTHY] == 0
+    assert len([*causes.lines()]) == 1 + len(CAUSES)

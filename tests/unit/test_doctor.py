@@ -99,6 +99,7 @@ def test_an_ordinary_user_is_told_to_be_root() -> None:
         ("clock source", {"clocksource": "hpet"}, "warn", "hpet"),
         ("cgroups", {"cgroups": None}, "warn", "no hierarchy"),
         ("pid namespace", {"own_pid_namespace": True}, "warn", "container"),
+        ("user", {"own_user_namespace": True}, "fail", "not for the node"),
     ],
 )
 def test_judges(name: str, facts: dict[str, Any], status: str, words: str) -> None:

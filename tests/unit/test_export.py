@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,17 @@ import fastjsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from unit.deep_samples import EVIL, HZ, write_deep
+from unit.deep_samples import (
+    DEEP_HEADER,
+    EVIL,
+    FRAME_OF_BUILD,
+    HZ,
+    SAMPLE,
+    STACK,
+    deep_windows,
+    still_windows,
+    write_deep,
+)
 from unit.synthetic import OFFSET, SECOND, START
 
 from tracer.analysis.sums import Sums
@@ -26,6 +37,7 @@ from tracer.commands import main
 from tracer.escape import printable
 from tracer.histogram import edges_ns
 from tracer.recording import RecordingWriter, read_recording
+from tracer.window import Window
 
 PERIOD = SECOND // HZ
 #: All of ``write_deep``: 4 s of 47 samples, and of blocks.
@@ -123,6 +135,26 @@ def test_a_range_counts_from_the_start_or_by_the_clock(recording, part, seconds)
     assert sum(folded(recording, "--series", "oncpu", "--range", part).values()) == seconds * 47 * PERIOD
 
 
+@pytest.mark.parametrize("parts", [["4s..5s", "..4s"], ["..1500ms", "1500ms..1700ms", "1700ms.."], [".."]])
+def test_a_block_that_went_on_at_the_end_has_its_part_of_every_range(tmp_path, parts):
+    """One began 3.5 s before the end of 5 s, one before the recording."""
+    blocked = {"o": 3 * SECOND + SECOND // 2, "a": 5 * SECOND + 7}
+    path = tmp_path / "still.fsk"
+    with RecordingWriter(path, DEEP_HEADER) as writer:
+        for second in range(4):
+            writer.write(deep_windows(second))
+        writer.write(still_windows(4, **blocked))
+    added = dict.fromkeys(blocked, 0)
+    for part in parts:
+        found = folded(path, "--series", "offcpu", "--idle", *([] if part == ".." else ["--range", part]))
+        for kind in added:
+            added[kind] += found.get(f"{kind};[no stack]", 0)
+    assert added == blocked
+    found = folded(path, "--series", "offcpu", "--idle", "--range", "4s..5s")
+    assert {kind: found[f"{kind};[no stack]"] for kind in blocked} == dict.fromkeys(blocked, SECOND)
+    assert "o;[no stack]" not in folded(path, "--series", "offcpu", "--idle", "--range", "..1500ms")
+
+
 def test_stacks_told_before_the_range_are_known_in_it(recording):
     assert "hog;main;spin" in folded(recording, "--series", "oncpu", "--range", "3s..4s")
 
@@ -156,6 +188,16 @@ def test_speedscope_reads_its_own_schema_and_the_weights_are_all_there(recording
     assert {"name": "nvme_wait", "file": "[nvme]"} in document["shared"]["frames"]
 
 
+def test_a_process_that_became_another_program_is_called_by_all_its_names_the_heaviest_first(tmp_path):
+    windows = deep_windows(0)
+    rows = np.array([(0, 60, 60, b"the shell", 71, 41), (0, 60, 65, b"a thread", 71, 60)], SAMPLE)
+    windows[0] = replace(windows[0], rows=np.concatenate([windows[0].rows, rows]))
+    with RecordingWriter(tmp_path / "x.fsk", DEEP_HEADER) as writer:
+        writer.write(windows)
+    names = [one["name"] for one in json.loads(export(tmp_path / "x.fsk", "--format", "speedscope").stdout)["profiles"]]
+    assert names[1] == 'on-CPU: "the shell", hog[60]'
+
+
 def test_pprof_is_what_its_proto_says(recording, profile_pb2):
     profile = profile_pb2.Profile.FromString(gzip.decompress(export(recording, "--format", "pprof").stdout_bytes))
     text = list(profile.string_table)
@@ -185,6 +227,53 @@ def test_pprof_is_what_its_proto_says(recording, profile_pb2):
     assert mappings[spin.mapping_id] == "hog"
 
 
+def test_pprof_has_what_a_later_symbolisation_takes(recording, profile_pb2, tmp_path):
+    frames = np.array(
+        [
+            (1, b"u", b"libx.so", b"named", b"aa01"),
+            (2, b"u", b"libx.so", b"[unknown libx.so+0x1f40]", b"aa01"),
+            (3, b"u", b"libx.so", b"[unknown libx.so+0x1f40]", b"bb02"),  # another build, in a container
+            (4, b"u", b"other", b"main", b""),
+            (5, b"k", b"[kernel]", b"[unknown kernel+0x99]", b""),
+            (6, b"u", b"", b"[unknown 0x7f00]", b""),
+        ],
+        FRAME_OF_BUILD,
+    )
+    stacks = np.array([(9, 5 - depth, number) for depth, number in enumerate((4, 1, 2, 3, 6, 5))], STACK)
+    samples = np.array([(0, 60, 60, b"hog", 9, 40)], SAMPLE)
+    path = tmp_path / "builds.fsk"
+    with RecordingWriter(path, DEEP_HEADER) as writer:
+        told = {"samples": samples, "stacks": stacks, "frames": frames}
+        writer.write([Window("oncpu", table, START, START + SECOND, rows, {}) for table, rows in told.items()])
+    profile = profile_pb2.Profile.FromString(gzip.decompress(export(path, "--format", "pprof").stdout_bytes))
+    text = list(profile.string_table)
+    mappings = {one.id: one for one in profile.mapping}
+    named = {number: (text[one.filename], text[one.build_id]) for number, one in mappings.items()}
+    assert sorted(named.values()) == [("[kernel]", ""), ("libx.so", "aa01"), ("libx.so", "bb02"), ("other", "")]
+    functions = {one.id: text[one.name] for one in profile.function}
+    found = {}
+    for one in profile.location:
+        mapping = mappings.get(one.mapping_id)
+        # profile.proto: an address lies between its mapping's start and limit.
+        assert not one.address or mapping.memory_start <= one.address < mapping.memory_limit
+        (line,) = one.line
+        found[functions[line.function_id], named.get(one.mapping_id)] = one.address
+    assert found == {
+        ("main", ("other", "")): 0,
+        ("named", ("libx.so", "aa01")): 0,
+        ("[unknown libx.so+0x1f40]", ("libx.so", "aa01")): 0x1F40,
+        ("[unknown libx.so+0x1f40]", ("libx.so", "bb02")): 0x1F40,
+        ("[unknown 0x7f00]", None): 0,
+        ("[unknown kernel+0x99]", ("[kernel]", "")): 0,
+    }
+    # What a symboliser leaves alone has all its functions.
+    assert {named[number][0]: one.has_functions for number, one in mappings.items()} == {
+        "other": True,
+        "[kernel]": True,
+        "libx.so": False,
+    }
+
+
 def windows_of(document: dict[str, Any], probe: str, table: str) -> list[dict[str, Any]]:
     return [one for one in document["windows"] if (one["probe"], one["table"]) == (probe, table)]
 
@@ -205,6 +294,26 @@ def test_json_has_every_row_of_every_table(recording):
     )
     assert row["count"] == slots.sum()
     assert dict(row["buckets"]) == {int(edges_ns()[slot]): int(slots[slot]) for slot in np.flatnonzero(slots)}
+
+
+def test_a_reader_with_doubles_only_loses_no_digit(recording, tmp_path):
+    path = tmp_path / "big.fsk"
+    rows = np.zeros(3, [("stack", "u8"), ("rx_bytes", "u8"), ("offset_ns", "i8"), ("many", "u8", (2,))])
+    rows["stack"], rows["rx_bytes"] = (2**64 - 1, 2**53 + 1, 7), (2**64 - 1, 2**53 + 1, 2**53 - 1)
+    rows["offset_ns"], rows["many"] = (-(2**63), -(2**53) - 1, 5), 2**60 + 1
+    window = type(read_recording(recording).intervals[0][0])("x", "y", 2**53 + 1, 2**53 + 3, rows, {"lost": 2**63 + 1})
+    with RecordingWriter(path, {"probes": []}) as writer:
+        writer.write([window])
+    text = export(path, "--format", "json").stdout
+    (told,) = json.loads(text, parse_int=lambda digits: int(float(digits)))["windows"]  # as JavaScript does
+    assert [int(told[name]) for name in ("start_ns", "end_ns")] == [2**53 + 1, 2**53 + 3]
+    assert int(told["losses"]["lost"]) == 2**63 + 1
+    for name in rows.dtype.names:
+        found = [[*map(int, one[name])] if isinstance(one[name], list) else int(one[name]) for one in told["rows"]]
+        assert found == rows[name].tolist(), name
+    # An id is text, whatever its size; other numbers are numbers as long as they can be.
+    assert [one["stack"] for one in told["rows"]] == list(map(str, rows["stack"].tolist()))
+    assert told["rows"][2]["rx_bytes"] == 2**53 - 1
 
 
 def test_csv_of_one_table_can_be_read_back_and_is_no_formula(recording, tmp_path):
@@ -228,7 +337,10 @@ def test_csv_of_all_tables_is_a_folder_with_a_file_each(recording, tmp_path):
     assert "--series" in refused(2, recording, "--format", "csv")
     export(recording, "--format", "csv", "-o", tmp_path / "tables")
     names = {f"{one.probe}.{one.table}.csv" for windows in read_recording(recording).intervals for one in windows}
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == names
+    files = list((tmp_path / "tables").iterdir())
+    assert {path.name for path in files} == names
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert (tmp_path / "tables").stat().st_mode & 0o777 == 0o700
     assert "a folder is not replaced" in refused(5, recording, "--format", "csv", "-o", tmp_path / "tables")
 
 

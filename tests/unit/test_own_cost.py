@@ -63,12 +63,16 @@ def test_no_skipped_run_is_lost_between_two_questions(kernel):
     reader.close()
 
 
-def test_run_times_are_told_for_the_time_of_the_accounting(kernel):
+def test_run_times_are_told_for_the_time_of_the_accounting_whenever_it_is_read(kernel, monkeypatch):
+    now_ns = 5 * SECOND
+    monkeypatch.setattr(own_cost.time, "monotonic_ns", lambda: now_ns)
     reader = own_cost.Reader(session(kernel, lambda: os.open(os.devnull, os.O_RDONLY)), PROBE)
     reader.read(0)
     kernel.counts["on_a"] = (500, 7, 0)
+    # The interval ended after a second; others were read first.
+    now_ns += 3 * SECOND
     rows = reader.read(SECOND)["cost"][0]
-    assert rows[["run_count", "run_ns", "sampled_ns"]][0].tolist() == (7, 500, SECOND)
+    assert rows[["run_count", "run_ns", "sampled_ns"]][0].tolist() == (7, 500, 3 * SECOND)
     reader.close()
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from unit.blackbox_samples import BOOT, SECOND, UNIX_NS, alert, box, header, sample_box
 
-from tracer.alerts.alert import Severity, State, Subject
+from tracer.alerts.alert import Evidence, Severity, State, Subject
 from tracer.blackbox import Recorder
 from tracer.blackbox.layout import Geometry
 from tracer.commands import main
 from tracer.kernel.pstore import read_last_words
+from tracer.units import display_width
 
 NOW = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 DIED = "cu39 died at 2026-11-30 00:53:28 UTC"
@@ -55,6 +57,8 @@ def test_a_node_that_died_is_told_in_two_sentences(tmp_path: Path):
     text = _run("postmortem", path, "--pstore", tmp_path / "pstore").output
     assert "\n".join(tree["sentences"]) in text.replace("\n", " ").replace(". The", ".\nThe").split(" RECORD")[0]
     assert "spin_fn < call_timer_fn" in text and "ran there: python3[4411] in softirq TIMER [lab]" in text
+    narrow = CliRunner(env={"COLUMNS": "40"}).invoke(main, ["postmortem", str(path)]).output
+    assert max(map(display_width, narrow.splitlines())) <= 40 and "lead 3 s · severity page ·" in narrow
 
 
 def test_without_an_alert_and_without_pstore_that_is_said(tmp_path: Path):
@@ -98,10 +102,12 @@ def test_the_first_sign_is_the_worst_that_fired_to_the_end(tmp_path: Path):
 def test_the_culprit_and_countdown_that_came_with_other_messages_are_kept(tmp_path: Path):
     with box(tmp_path / "box", Geometry.of_size(1 << 20)) as feed:
         feed.alert(alert(5, began_s=4.0, culprit=None))
-        feed.alert(alert(6, began_s=4.0))
+        feed.alert(replace(alert(6, began_s=4.0), evidence=Evidence("/r.fsk", "/r.html", ("spin[7] on CPU",))))
         feed.alert(alert(7, began_s=4.0, culprit=None, countdown=None, severity=Severity.WARNING))
     (sign,) = _tree(tmp_path / "box")["alerts"]
     assert sign["culprit"]["stack"] == ["spin_fn", "call_timer_fn"] and sign["severity"] == "page"
+    assert sign["evidence"] == {"recording": "/r.fsk", "report": "/r.html", "stacks": ["spin[7] on CPU"]}
+    assert "recorded: /r.html; spin[7] on CPU" in _run("postmortem", tmp_path / "box").stdout
 
 
 def test_a_goodbye_is_no_death(tmp_path: Path):

@@ -50,6 +50,10 @@ LIMITS = {
         f"{A.TX_TIMEOUTS_PAGE} within {whole(A.TX_TIMEOUTS_SPAN_NS)}",
         f"from {A.CORRECTED_WARN} corrected in {whole(A.CORRECTED_SPAN_NS)} on",
     ],
+    "ledger": [
+        *(percent(T.LEDGER_LOST), percent(T.LEDGER_CRITICAL)),
+        *(duration(T.LEDGER_LEAST_NS), duration(T.LEDGER_WAIT_NS)),
+    ],
     "losses": [percent(T.LOSSES), str(T.LOSSES_LEAST)],
     "own-cost": [percent(T.OWN_CPU)],
 }

@@ -18,7 +18,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unit.recording_samples import HEADER, assert_same, frame, histogram_rows, interval, split, write_sample
+from unit.recording_samples import (
+    HEADER,
+    assert_same,
+    frame,
+    histogram_rows,
+    interval,
+    split,
+    write_anew,
+    write_sample,
+)
 
 from tracer.errors import OutputError, RecordingError, UsageError
 from tracer.recording import FrameEncoder, RecordingReader, RecordingWriter, expand_path, read_recording
@@ -59,7 +68,7 @@ def test_cut_off_at_every_byte(path: Path, tmp_path: Path) -> None:
     starts = [offset for offset, _, _ in split(whole)]  # header, three intervals, end
     cut = tmp_path / "cut.fsk"
     for size in range(len(whole)):
-        cut.write_bytes(whole[:size])
+        write_anew(cut, whole[:size])
         if size < starts[1]:
             with pytest.raises(RecordingError, match="empty" if size == 0 else "cut off before its header"):
                 RecordingReader(cut)
@@ -79,7 +88,7 @@ def test_every_damaged_byte_is_noticed(path: Path) -> None:
     whole = path.read_bytes()
     starts = [offset for offset, _, _ in split(whole)]
     for at in range(len(whole)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        write_anew(path, whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
         good = sum(start <= at for start in starts) - 2
         if at in (9, 11):  # the minor version, and the byte kept for later
             assert read_recording(path).warning == ""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgpack
 import pytest
-from unit.recording_samples import frame, payload, split, write_sample
+from unit.recording_samples import frame, payload, split, write_anew, write_sample
 
 from tracer.errors import RecordingError
 from tracer.recording import RecordingReader
@@ -147,7 +147,7 @@ def test_twenty_thousand_mutants(bases: list[bytes], tmp_path: Path) -> None:
     outcomes = {"read": 0, "error": 0, "partly": 0}
     for number in range(MUTANTS):
         mutation = mutations[number % len(mutations)]
-        path.write_bytes(mutation(dice.choice(bases), dice))
+        write_anew(path, mutation(dice.choice(bases), dice))
         try:
             good, message = consume(path)
         except Exception as error:

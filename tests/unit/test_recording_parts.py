@@ -80,3 +80,9 @@ def test_layouts_that_come_later_are_learnt_although_their_interval_is_not_wante
         *_, last = list(reader)
         assert not reader.warning
     assert_same(last, interval(3))
+
+
+def test_many_intervals_are_counted_by_their_bytes(tmp_path: Path):
+    path = tmp_path / "a.fsk"
+    write_sample(path, 300)
+    assert count_intervals(path) == pytest.approx(300, rel=0.1)

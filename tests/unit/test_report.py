@@ -105,10 +105,17 @@ def test_a_black_box_is_a_report_with_the_alerts_that_were_told(tmp_path):
     report(sample_box(tmp_path / "cu39.fbx"), "-o", tmp_path / "out.html")
     (data,) = re.findall(r'<script id="data"[^>]*>(.*?)</script>', (tmp_path / "out.html").read_text())
     tree = Data(data).tree
-    assert dict(tree["facts"])["host"] == "cu39"
+    facts = dict(tree["facts"])
+    assert facts["host"] == "cu39" and facts["command line"] == "unknown"  # recorded before it was kept
     assert tree["series"]
     (told,) = (one for one in tree["marks"] if one["kind"] == "alert")
     assert told["alert"]["rule"] == "soft-lockup" and told["alert"]["severity"] == "page"
+    # What people were told stands first.
+    assert tree["headline"].startswith(f"The agent told a page: {told['alert']['title']}. Besides, ")
+    assert tree["findings"][0]["what"].startswith("alert soft-lockup: ") and tree["severity"] == "critical"
+    assert tree["findings"][0]["next"] == told["alert"]["next"] and tree["findings"][0]["time_ns"] == told["start_ns"]
+    said = " ".join(report(tmp_path / "cu39.fbx", "--text").stdout.split())
+    assert f"VERDICT {tree['headline']}" in said
 
 
 def test_a_black_box_that_lacks_something_says_so(tmp_path):

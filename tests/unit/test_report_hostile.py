@@ -8,6 +8,7 @@ import msgpack
 import pytest
 from click.testing import CliRunner
 from unit.deep_samples import deep_windows, write_deep
+from unit.recording_samples import write_anew
 from unit.synthetic import HEADER
 from unit.test_gate import CHANGES, TABLES, changed, columns
 
@@ -75,7 +76,7 @@ def test_bytes_changed_anywhere_are_a_line_and_an_exit_code(tmp_path):
     data = write_deep(tmp_path / "good.fsk").read_bytes()
     for place in range(12, len(data), len(data) // 40):
         path = tmp_path / "odd.fsk"
-        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        write_anew(path, data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
         for command in (["report", str(path), "-o", "-"], ["export", str(path), "--format", "folded"]):
             result = CliRunner().invoke(main, command)
             assert result.exit_code in (0, 2, 4), (place, result.output)

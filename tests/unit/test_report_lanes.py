@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from unit.alert_views import opened, stalls
-from unit.deep_samples import DEEP_HEADER, deep_windows
+from unit.deep_samples import DEEP_HEADER, WAKER, deep_windows, still_windows
 from unit.report_data import Data, histograms
 from unit.synthetic import HEADER, MS, SECOND, START, TIMER, WORST_WAIT, Node, events, hog_interval
 
+from tracer.analysis.stacks import Dictionary
 from tracer.histogram import SLOTS
-from tracer.reports.html import times
+from tracer.reports.html import flames, times
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.bycpu import ByCpu
-from tracer.reports.html.flames import Limits
+from tracer.reports.html.flames import Flames, Limits
+from tracer.reports.html.keys import Keys
 from tracer.reports.html.payload import Payload
 from tracer.reports.html.stalled import Stalled
 from tracer.reports.html.timekinds import interrupts, waits
@@ -25,8 +27,7 @@ from tracer.reports.html.weights import Weights
 from tracer.window import Window
 
 PLENTY = 1 << 30
-#: Columns of ``offcpu.samples``, and what they say when nobody was seen.
-WAKER = [("waker_kind", "S1"), ("waker_vector", "u1"), ("waker_comm", "S16")]
+#: What a sample says when nobody was seen.
 NOBODY = (b"", 0, b"")
 
 
@@ -38,16 +39,25 @@ def data() -> Data:
     return Data(payload.text(PLENTY))
 
 
+def array(blob: Blob, place: dict[str, Any]) -> list[int]:
+    """Return an array of a blob."""
+    return np.frombuffer(b"".join(blob._parts), place["type"], place["length"], place["at"]).tolist()
+
+
 def flame(data: Data, name: str) -> dict[str, Any]:
     (found,) = (one for one in data.tree["flames"] if one["name"] == name)
     return found
 
 
-def paths(data: Data, flame: dict[str, Any], cpu: int | None = None) -> dict[tuple[str, ...], float]:
-    """Return the weight of each path, of all CPUs or of one."""
+def paths(
+    data: Data, flame: dict[str, Any], cpu: int | None = None, bin: int | None = None
+) -> dict[tuple[str, ...], float]:
+    """Return the weight of each path, of all CPUs or of one, in all bins or in one."""
     parents, nodes = data.array(flame["parents"]).tolist(), data.array(flame["nodes"]).tolist()
     weights = flame if cpu is None else flame["by_cpu"]
     chosen = slice(None) if cpu is None else data.array(weights["cpus"]) == cpu
+    if bin is not None:
+        chosen = data.array(weights["bins"]) << weights["longer"] == bin
     found: dict[tuple[str, ...], float] = {}
     leaves, values = data.array(weights["leaves"])[chosen], data.array(weights["weights"])[chosen]
     for leaf, weight in zip(leaves.tolist(), values.tolist(), strict=True):
@@ -113,8 +123,10 @@ def test_histograms_of_rows_in_any_order_of_any_cpu():
     by_cpu.add(0, np.array([-1, 1], np.int32), slots[:2])
     by_cpu.halve()
     by_cpu.add(2, np.array([], np.uint32), slots[:0])
-    rows = by_cpu._weights.few(100)
-    assert sorted(rows[["bin", "cpu", "slot", "weight"]].tolist()) == [(0, 0, 7, 16), (0, 1, 7, 4), (0, 3, 7, 5)]
+    blob = Blob()
+    packed = by_cpu.packed(blob, 100)
+    columns = (array(blob, packed[name]) for name in ("bins", "cpus", "slots", "counts"))
+    assert [*zip(*columns, strict=True)] == [(0, 0, 7, 16), (0, 1, 7, 4), (0, 3, 7, 5)]
 
 
 def test_histograms_by_cpu_of_a_long_recording_have_fewer_steps_and_lose_nothing():
@@ -123,28 +135,76 @@ def test_histograms_by_cpu_of_a_long_recording_have_fewer_steps_and_lose_nothing
     for bin in range(1000):
         by_cpu.add(bin, np.array([0, 1], np.uint32), slots)
     by_cpu.halve()
-    rows = by_cpu._weights.few(10_000)
-    assert by_cpu._weights.longer == 2 and rows["bin"].max() == 999 >> 3
-    assert [int(rows["weight"][rows["cpu"] == cpu].sum()) for cpu in (0, 1)] == [1000, 2000]
-    assert set(rows["weight"][rows["cpu"] == 0].tolist()) == {8}
+    blob = Blob()
+    packed = by_cpu.packed(blob, 10_000)
+    bins, cpus, counts = (np.array(array(blob, packed[name])) for name in ("bins", "cpus", "counts"))
+    assert packed["longer"] == 2 and bins.max() == 999 >> 3
+    assert [int(counts[cpus == cpu].sum()) for cpu in (0, 1)] == [1000, 2000]
+    assert set(counts[cpus == 0].tolist()) == {8}
 
 
 def test_a_table_by_cpu_that_is_too_large_has_longer_bins_and_loses_nothing():
-    weights = Weights(("cpu", "u4"))
+    weights, cpus = Weights(), np.arange(8)
     for bin in range(64):
-        rows = np.zeros(8, [("cpu", "u4"), ("weight", "u8")])
-        rows["cpu"], rows["weight"] = np.arange(8), bin
-        weights.add(bin, rows)
+        weights.add(bin, cpus, np.full(8, bin))
     rows = weights.few(100)
-    assert len(rows) == 64 and weights.longer == 3 and weights.untold == 0
-    assert rows["weight"].sum() == 8 * sum(range(64))
-    assert (np.diff(rows["bin"].astype(int)) >= 0).all()
+    assert len(rows.weights) == 64 and weights.longer == 3 and weights.untold == 0
+    assert rows.weights.sum() == 8 * sum(range(64))
+    assert rows.bins.tolist() == sorted(rows.bins.tolist())
     rows = weights.few(4)
-    assert len(rows) == 4 and rows["weight"].sum() + weights.untold == 8 * sum(range(64))
-    assert weights.packed(Blob(), rows, rows["bin"], 1.0) is None, "a part of it would be taken for all"
+    assert len(rows.weights) == 4 and rows.weights.sum() + weights.untold == 8 * sum(range(64))
+    assert weights.packed(Blob(), rows, rows.numbers, rows.bins, 1.0) is None, "a part of it would be taken for all"
     assert weights.longer == 7
     weights.halve()
     assert weights.longer == 6
+
+
+def test_weights_are_those_of_a_dict_whatever_the_order_of_bins():
+    random = np.random.default_rng(6)
+    weights, expected = Weights(most=2000, steps=32), np.zeros((64, 50), np.uint64)
+    for bin in (0, 1, 2, 1, 63, *random.integers(0, 64, 100).tolist()):
+        numbers, values = random.integers(-1, 50, 200), random.integers(0, 1000, 200, np.uint64)
+        weights.add(bin, numbers, values)
+        np.add.at(expected[bin], numbers[numbers >= 0], values[numbers >= 0])
+        weights.untold -= int(values[numbers < 0].sum())
+    assert weights.untold == 0
+    assert weights.totals(50).tolist() == expected.sum(axis=0).tolist()
+    rows, found = weights.few(10_000), np.zeros((32, 50), np.uint64)
+    found[rows.bins, rows.numbers] = rows.weights
+    assert weights.longer == 1 and (found == expected[0::2] + expected[1::2]).all()
+    weights.keep(np.array([3, 7, 49]))
+    assert weights.totals(3).tolist() == expected.sum(axis=0)[[3, 7, 49]].tolist()
+    assert weights.untold + weights.totals(3).sum() == expected.sum()
+
+
+def test_keys_have_numbers_in_their_order_of_coming_until_there_is_no_room():
+    random = np.random.default_rng(7)
+    keys, expected = Keys(("comm", "S16"), ("stack", "u8"), most=500), dict[tuple[bytes, int], int]()
+    for _ in range(5):
+        rows = np.zeros(1000, [("comm", "S20"), ("stack", "u4")])
+        rows["stack"] = random.integers(0, 400, 1000) * (random.random(1000) < 0.9)
+        rows["comm"] = np.array([b"", b"task", b"sixteen letters!", b"sixteen letters?"])[random.integers(0, 4, 1000)]
+        found = keys.numbers(rows)
+        for key, number in zip(rows.tolist(), found.tolist(), strict=True):
+            assert number == (expected.setdefault(key, len(expected)) if key in expected or len(expected) < 500 else -1)
+    assert keys.full and [*map(tuple, keys.rows().tolist())] == [*expected]
+    keys.keep(np.array([1, 3]))
+    assert len(keys) == 2 and keys.numbers(keys.rows()).tolist() == [0, 1]
+    assert keys.rows().tolist() == [[*expected][1], [*expected][3]]
+
+
+def test_of_too_many_stacks_the_heaviest_are_kept_and_no_time_is_lost(monkeypatch):
+    monkeypatch.setattr(flames, "_MOST", 8)
+    monkeypatch.setattr(flames, "_MOST_BY_CPU", 8)
+    graph = Flames(1.0, Dictionary(), lambda frame: False)
+    rows = np.zeros(6, [("cpu", "u4"), ("pid", "u4"), ("comm", "S16"), ("stack", "u8"), ("weight", "u8")])
+    rows["comm"] = b"task"
+    for second in range(10):
+        rows["stack"], rows["weight"] = np.arange(6) * (second + 1), (1000, 1, 1, 1, 1, 1)
+        graph.add(second, Window("oncpu", "samples", START, START + SECOND, rows), Timeline(SECOND))
+    packed = graph.packed(Blob(), Limits())
+    assert packed["total"] == 10 * 1005 and 0 < packed["untold"] <= 50
+    assert packed["by_cpu"] is None
 
 
 def test_paths_are_bounded_and_their_time_is_not_lost(monkeypatch):
@@ -223,6 +283,32 @@ def test_off_cpu_time_is_told_by_who_ended_it():
     assert sum(paths(data, wakers).values()) == sum(paths(data, flame(data, "offcpu")).values())
     kinds = {name: kind for name, kind, _ in wakers["names"]}
     assert (kinds["irq/35-nvme"], kinds["softirq TIMER"], kinds["hog"], kinds["main"]) == ("a", "k", "t", "u")
+
+
+def test_blocks_that_went_on_at_the_end_have_their_part_of_every_bin(monkeypatch):
+    """One began 3.5 s before the end, one before the recording, whose first bin reaches back to then."""
+    payload = Payload(DEEP_HEADER)
+    for second in range(4):
+        payload.add_interval(deep_windows(second))
+    payload.add_interval(still_windows(4, o=3 * SECOND + SECOND // 2, a=5 * SECOND + 7))
+    data = Data(payload.text(PLENTY))
+    expected = {"o": [0, SECOND // 2, *[SECOND] * 3], "a": [SECOND + 7, *[SECOND] * 4]}
+    for name in ("offcpu", "blocked"):
+        by_bin = [paths(data, flame(data, name), bin=bin) for bin in range(5)]
+        assert {kind: [one.get((kind, "[no stack]"), 0) for one in by_bin] for kind in expected} == expected
+        of_cpu = paths(data, flame(data, name), cpu=0)
+        assert [of_cpu[kind, "[no stack]"] for kind in ("o", "a")] == [3 * SECOND + SECOND // 2, 5 * SECOND + 7]
+    by_bin = [paths(data, flame(data, "wakers"), bin=bin) for bin in range(5)]
+    assert [one.get(("[still blocked at the end]", "o", "[no stack]"), 0) for one in by_bin] == expected["o"]
+    # Where there are very many, their parts are those of several bins; the sum stays.
+    monkeypatch.setattr(flames, "_MOST_PIECES", 2)
+    payload = Payload(DEEP_HEADER)
+    for second in range(4):
+        payload.add_interval(deep_windows(second))
+    payload.add_interval(still_windows(4, o=3 * SECOND + SECOND // 2, a=5 * SECOND + 7))
+    data = Data(payload.text(PLENTY))
+    by_bin = [paths(data, flame(data, "offcpu"), bin=bin) for bin in range(5)]
+    assert [one.get(("a", "[no stack]"), 0) for one in by_bin] == [0, 3 * SECOND + 7, 0, 0, 2 * SECOND]
 
 
 def test_a_recording_without_wakers_has_no_such_flame_graph():

@@ -245,15 +245,15 @@ def test_a_pruned_tree_keeps_its_heaviest_nodes_and_all_totals():
     paths = [random.integers(0, 30, random.integers(1, 12)).tolist() for _ in range(3000)]
     weights = random.geometric(0.01, 3000).astype(float)
     whole, pruned = tree_of(paths, weights), tree_of(paths, weights, most=600)
-    assert whole.pruned == 0 and len(whole.parents) > 5000
-    assert 550 < len(pruned.parents) <= 600 and pruned.pruned > 0
+    assert not whole.cut.any() and len(whole.parents) > 5000
+    assert 550 < len(pruned.parents) <= 600 and pruned.cut.any()
     assert (pruned.parents[1:] < np.arange(1, len(pruned.parents))).all(), "parents come first"
     before, after = by_path(whole, weights), by_path(pruned, weights)
     assert after[()] == before[()] == weights.sum()
     below = {path: weight for path, weight in after.items() if path and path[-1] == PRUNED}
     kept = {path: weight for path, weight in after.items() if path not in below}
     assert kept == {path: before[path] for path in kept}
-    assert sum(below.values()) == pruned.pruned
+    assert sum(below.values()) == weights[pruned.cut].sum()
     left_out = max(weight for path, weight in before.items() if path not in kept)
     assert left_out <= min(kept.values()), "none that is left out is heavier"
 
@@ -261,7 +261,7 @@ def test_a_pruned_tree_keeps_its_heaviest_nodes_and_all_totals():
 def test_a_tree_of_very_deep_and_very_many_stacks_needs_neither_recursion_nor_room():
     deep = tree_of([[number % 7 for number in range(20_000)], [1, 2]], np.array([3.0, 4.0]))
     assert 500 < len(deep.parents) < 1000
-    assert deep.pruned == 3 and (deep.frames == PRUNED).sum() == 1
+    assert deep.cut.tolist() == [True, False] and (deep.frames == PRUNED).sum() == 1
     many = [[number, *range(number * 200, number * 200 + 200)] for number in range(3000)]
     tree = tree_of(many, np.ones(3000))
     assert len(tree.parents) <= 50_000

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +143,26 @@ def test_where_it_goes(folder, tmp_path):
     assert "--max-size would do nothing" in report(folder, "DIR/bad.fsk", "--text", "--max-size", "2MiB", code=2).stderr
     assert "can't be read" in report(folder, "DIR/bad.fsk", "--text", "--baseline", "DIR/none", code=4).stderr
     assert "can't be both" in report(folder, "-", "--text", "--baseline", "-", code=2).stderr
+
+
+def test_columns_are_obeyed_in_a_pipe_and_a_named_one_is_waited_for(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "132")
+    assert 100 < max(map(len, report(folder, "DIR/bad.fsk", "--text").stdout.splitlines())) <= 132
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes((folder / "bad.fsk").read_bytes()))
+    writer.start()
+    found = report(folder, str(pipe), "--text")
+    writer.join()
+    assert "is a named pipe: waits until somebody writes to it" in found.stderr and "VERDICT" in found.stdout
+
+
+def test_a_recording_that_was_cut_off_is_read_up_to_there_and_one_with_a_hole_is_an_error(folder, tmp_path):
+    data = (folder / "bad.fsk").read_bytes()
+    (tmp_path / "cut.fsk").write_bytes(data[: len(data) - 100])
+    assert "was cut off after" in report(folder, str(tmp_path / "cut.fsk"), "--text").stderr
+    (tmp_path / "hole.fsk").write_bytes(data[:-200] + bytes([data[-200] ^ 1]) + data[-199:])
+    assert "is damaged" in report(folder, str(tmp_path / "hole.fsk"), "--text", code=4).stderr
 
 
 def test_a_change_in_a_word():

@@ -6,6 +6,7 @@ import contextlib
 import io
 import socket
 import ssl
+import threading
 import time
 
 import pytest
@@ -16,7 +17,7 @@ from unit.sink_samples import sample_alert
 from tracer.alerts.engine import Identity
 from tracer.errors import UsageError
 from tracer.fleet.tls import server_context
-from tracer.recording.frames import PREAMBLE, read_frame
+from tracer.recording.frames import PREAMBLE, Kind, read_frame
 from tracer.recording.greeting import Hello, answer, challenge, new_nonce
 from tracer.sinks.opening import host_and_port
 from tracer.sinks.stream import Stream
@@ -162,6 +163,31 @@ def test_a_receiver_that_does_not_read_costs_memory_and_time_that_are_bounded():
             stream.send_now(sample_alert(name=str(number)))
         assert len(stream._waiting) <= 64 + 16
         connection.close()
+
+
+def test_one_that_ends_while_it_greets_says_goodbye_and_else_greets_no_more(monkeypatch):
+    monkeypatch.setattr("tracer.sinks.stream._GOODBYE_SECONDS", 20.0)
+
+    def greeted():
+        return Stream("127.0.0.1", listening.getsockname()[1], IDENTITY, SECOND, {}), listening.accept()[0]
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stream, connection = greeted()
+        with connection:
+            connection.sendall(challenge(new_nonce()))
+            assert connection.recv(4096)
+            closing = threading.Thread(target=stream.close)
+            closing.start()
+            until(stream._connector._closing.is_set)
+            connection.sendall(answer())
+            with connection.makefile("rb") as read:
+                assert read_frame(read.read).kind == Kind.END
+            closing.join(20)
+        stream, connection = greeted()
+        with connection:
+            stream.close()
+            connection.sendall(challenge(new_nonce()))
+            assert connection.recv(4096) == b""
 
 
 def test_a_wrong_token_is_said_on_both_sides(tmp_path):

@@ -15,10 +15,12 @@ import pytest
 
 from tracer.kernel.symbols import dictionary, users
 from tracer.kernel.symbols.dictionary import NO_STACK, Dictionary, Part
+from tracer.kernel.symbols.files import Files
 from tracer.kernel.symbols.kallsyms import UNKNOWN, Kallsyms
 from tracer.kernel.symbols.kernel import without_tracer
 from tracer.kernel.symbols.mappings import Mapping, Mappings
-from tracer.kernel.symbols.processes import NOWHERE, Processes
+from tracer.kernel.symbols.process import NOWHERE
+from tracer.kernel.symbols.processes import Processes
 from tracer.kernel.symbols.users import ENDED, LATE, UserStacks
 
 KALLSYMS = b"""\
@@ -107,7 +109,7 @@ nonsense
 
 
 def test_executable_ranges():
-    mappings = Mappings(MAPS)
+    mappings = Mappings.parse(MAPS)
     found = mappings.find(0x55D0C0A02010)
     assert found == Mapping(
         0x55D0C0A02000, 0x55D0C0A25000, 0x2000, (os.makedev(0xFE, 1), 1234), b"/usr/bin/some program (deleted)"
@@ -152,6 +154,22 @@ def test_functions_of_a_process_whose_file_is_deleted(process):
     found = Processes().resolve(running.pid, [address, address + 4, 0x10])
     function = (b"sleeper", b"a_function", b"ab" * 20)
     assert found == {address: function, address + 4: function, 0x10: NOWHERE}
+
+
+def test_what_has_no_name_has_its_place(process, monkeypatch):
+    running, address = process
+    monkeypatch.setattr(Files, "resolve", lambda *_: ([b""], b""))
+    (symbol,) = Processes().resolve(running.pid, [address]).values()
+    lines = Path(f"/proc/{running.pid}/maps").read_text().splitlines()
+    line = next(one for one in lines if "sleeper" in one and " r-xp " in one)
+    start, offset = (int(text, 16) for text in (line.partition("-")[0], line.split()[2]))
+    assert symbol == (b"sleeper", b"[unknown sleeper+%#x]" % (address - start + offset))
+    stacks = UserStacks()
+    stacks.begin()
+    # The CPU was at 0x10; 0x20 and 0x30 are no callers.
+    ((part,),) = stacks.parts({(running.pid, 0): [(np.array([0x10, 0x20, 0x30], "u8").tobytes(), b"sleep")]}).values()
+    stacks.close()
+    assert part.frames == ((b"", b"[unknown 0x10]"), NOWHERE)
 
 
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -216,10 +234,10 @@ def test_a_process_that_ended_is_told_and_one_that_was_known_is_remembered(proce
 def test_a_stuck_process_does_not_hold_the_others_up_for_long(monkeypatch):
     monkeypatch.setattr(users, "_PATIENCE_SECONDS", 0.05)
     stacks = UserStacks()
-    monkeypatch.setattr(stacks._processes, "resolve", lambda pid, addresses: time.sleep(0.5))
+    monkeypatch.setattr(stacks._processes, "resolve", lambda *_: time.sleep(0.5))
     stacks.begin()
     began = time.monotonic()
-    assert [stacks.parts(pid, [bytes(8)]) for pid in range(1, 100)] == [[LATE]] * 99
+    assert [*stacks.parts({(pid, 0): [(bytes(8), b"any")] for pid in range(1, 100)}).values()] == [[LATE]] * 99
     assert time.monotonic() - began < 0.4
     stacks.close()
 
@@ -227,7 +245,7 @@ def test_a_stuck_process_does_not_hold_the_others_up_for_long(monkeypatch):
 def test_a_process_of_the_past_is_one_frame():
     stacks = UserStacks()
     stacks.begin()
-    assert stacks.parts(1 << 30, [bytes(8), bytes(16)]) == [ENDED, ENDED]
+    assert stacks.parts({(1 << 30, 0): [(bytes(8), b"any"), (bytes(16), b"any")]}) == {(1 << 30, 0): [ENDED, ENDED]}
     stacks.close()
 
 

@@ -135,11 +135,19 @@ def test_what_was_lost_takes_lines_that_are_free_and_hides_nothing(width, height
     assert "reason11 11" in lines[-2] and not any("…" in line for line in lines[-4:])
 
 
+def test_tables_leave_room_for_what_was_lost():
+    state = watched(200)
+    state.push(Node(200).interval(losses={f"reason{number}": number for number in range(1, 9)}))
+    lines = render(state, 80, 24)
+    footer = "".join(lines[next(place for place, line in enumerate(lines) if "own cost" in line) :])
+    assert "CPUs not shown" in "".join(lines) and "reason8 8" in footer and "…" not in footer
+
+
 def test_notes_that_find_no_room_are_cut():
     state = watched(200)
     state.message = "word " * 100
     lines = render(state, 80, 24)
-    assert "no stalls" in lines[-3] and lines[-2].endswith("…") and len(lines) == 24
+    assert "no stalls" in lines[-4] and lines[-2].endswith("…") and len(lines) == 24
 
 
 def test_interrupts_of_the_last_ten_intervals_count_for_the_mark():

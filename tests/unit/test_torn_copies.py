@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracer.collect.snapshots import Snapshots
-from tracer.collect.tables import table_rows
+from tracer.collect.tables import TableRows
 from tracer.histogram import SLOTS, slot_of
 from tracer.kernel.job import MapShape
 from tracer.layouts import layout
@@ -110,7 +110,7 @@ def test_every_value_is_told_once_and_in_its_place(seed: int) -> None:
     program = Program([(chance.randrange(ROWS), chance.randrange(1000)) for _ in range(40)])
     snapshots = Torn(program, chance)
     snapshots.take()
-    shape = MapShape(ROW, (("ROWS", ROWS),))
+    table = TableRows(TABLE, MapShape(ROW, (("ROWS", ROWS),)), snapshots)
     told: Counter[tuple[int, int]] = Counter()
     total = 0
     for turn in range(100):
@@ -119,7 +119,7 @@ def test_every_value_is_told_once_and_in_its_place(seed: int) -> None:
         else:
             program.finish()
         snapshots.take()
-        rows = table_rows(TABLE, shape, snapshots)
+        rows = table.read()
         assert (rows["slots"] < 2**31).all() and (rows["sum"] < 2**63).all()
         for row in rows:
             assert row["sum"] or row["slots"].any()

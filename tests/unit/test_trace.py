@@ -11,9 +11,18 @@ from typing import Any
 import pytest
 
 from tracer.collect import trace as tracing
+from tracer.collect.header import command_line
 from tracer.collect.trace import Request, Trace
 from tracer.errors import UsageError
 from tracer.kernel.cgroups import CgroupNames
+
+
+def test_a_command_line_is_bounded_harmless_and_without_secrets() -> None:
+    url = "webhook:https://me:secret@hooks.example:443/T0/B1?token=secret"
+    told = command_line(["/opt/x/foreshock", "agent", "--sink", url, f"--sink={url}", "\x1b[2J\udcff", "y" * 999])
+    safe = "webhook:https://hooks.example:443/…"
+    assert told == ["foreshock", "agent", "--sink", safe, f"--sink={safe}", "\\x1b[2J\\xff", "y" * 200 + "…"]
+    assert len(command_line(["x"] * 5000)) == 66
 
 
 def make_trace(interval_ns: int = 10_000_000) -> tuple[Trace, list[bool]]:
@@ -28,7 +37,7 @@ def make_trace(interval_ns: int = 10_000_000) -> tuple[Trace, list[bool]]:
     trace.request = Request(interval_ns=interval_ns)
     trace.began_ns = time.monotonic_ns()
     trace._due_ns = trace.began_ns + interval_ns
-    trace._collector = SimpleNamespace(collect=collect, pause=lambda: None)
+    trace._collector = SimpleNamespace(collect=collect, keep_up=lambda: None)
     return trace, asked
 
 
@@ -59,6 +68,24 @@ def test_stopped_before_it_began_there_is_none() -> None:
     stop = threading.Event()
     stop.set()
     assert list(trace.intervals(stop)) == [] and asked == []
+
+
+def test_what_cannot_wait_is_taken_all_through_a_long_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "_AT_ONCE_SECONDS", 0.01)
+    trace, _ = make_trace()
+    slept: list[float] = []
+    taken: list[int] = []
+    trace._collector = SimpleNamespace(keep_up=lambda: taken.append(len(slept)))
+
+    def sleep(seconds: float) -> str:
+        slept.append(seconds)
+        time.sleep(seconds)
+        return "key" if len(slept) > 10 else ""
+
+    assert trace.wait(sleep, 0.05) == ""
+    assert len(taken) == len(slept) - 1 >= 1 and max(slept) <= 0.01
+    assert trace.wait(sleep, 60.0) == "key" and len(slept) == 11
+    assert trace.wait(sleep, 0.005) == "key" and slept[-1] <= 0.005
 
 
 def test_a_pid_of_another_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

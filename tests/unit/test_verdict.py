@@ -63,6 +63,7 @@ def test_nothing_stands_out_on_a_healthy_node():
     assert verdict.headline == "Nothing stands out in 10 s."
     assert {one.question for one in verdict.normal} >= {"run-queue wait", "softirq delay", "device drops"}
     assert [sentence.partition(": ")[0] for sentence in verdict.missing] == [
+        "whose time was taken",
         "RDMA ports",
         "whether the kernel shows every context switch",
     ]
@@ -393,6 +394,33 @@ def test_stacks_say_what_the_holder_of_waiting_tasks_was_doing():
     assert "record --deep" not in finding.next and "stacks" in finding.next
 
 
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({}, "none of 49 samples a second hit it: record longer, or sample it more often: perf record -F 999 -g -t 62"),
+        (
+            {"filters": {"pid": "60"}},
+            "stacks were taken of pid 60 only: foreshock record --deep without that shows all",
+        ),
+    ],
+)
+def test_a_holder_without_samples_in_a_recording_with_stacks_is_not_told_to_be_recorded_so(header, said):
+    row = {"kind": 1, "duration_ns": 40 * MS, "cpu": 1, "vector": NET_RX, "pid": 62, "comm": b"short"}
+    ill = {"late": {(1, NET_RX): [40 * MS] * 3}, "late_events": [row | {"holder_ns": 40 * MS}]}
+    summary = Summary(SECOND, Source.from_header(header))
+    summary.add_interval([*Node().interval(**ill), *deep_windows(0)])
+    finding = only(judge(summary), "softirq.delay")
+    assert "short[62]" in finding.who and finding.next == f"move, pin or throttle short[62]; {said}"
+
+
+def test_a_long_softirq_leads_to_the_stacks_that_there_are():
+    run = Window("softirq", "run", 0, SECOND, histogram([("cpu", "u4"), ("vector", "u4")], {(0, NET_RX): [90 * MS]}))
+    ill = [*Node().interval(only=["cpustate"]), run]
+    without, finding = (only(judged(windows), "softirq.run") for windows in (ill, [*ill, *deep_windows(0)]))
+    assert without.next == "foreshock record --deep shows which function of which driver"
+    assert finding.next.startswith("the stacks on the CPU show which function of which driver")
+
+
 def test_a_long_softirq_does_not_deny_hard_interrupts():
     rows = histogram([("cpu", "u4"), ("vector", "u4")], {(0, NET_RX): [90 * MS]})
     summary = Summary(SECOND)
@@ -507,6 +535,20 @@ def test_losses_of_several_probes_are_one_caveat():
     assert "runqueue 7" in finding.what and "(collided 900)" in finding.what and "(unraised 700)" in finding.what
 
 
+def test_lost_records_of_programs_are_names_that_are_missing_and_no_events():
+    summary = Summary(SECOND)
+    summary.add_interval(Node().interval())
+    summary.losses.add("oncpu", {"programs": 0, "ended": 3})
+    assert judge(summary).caveats == ()
+    for probe in ("oncpu", "offcpu"):
+        summary.losses.add(probe, {"programs": 4487})
+    (finding,) = judge(summary).caveats
+    assert finding.what.startswith("Names are missing: 4\u202f487 records") and "(offcpu, oncpu;" in finding.what
+    summary.losses.add("softirq", {"unraised": 7000})
+    assert {one.rule for one in judge(summary).caveats} == {"quality.losses", "quality.records"}
+    assert "programs" not in only(judge(summary), "quality.losses").what
+
+
 def moved(shares: dict[tuple[int, int], int]) -> Ill:
     """Long waits behind one hog: (waited on, ran on at last) and how many."""
     row = {"pid": 50, "comm": b"victim", "holder_pid": 60, "holder_comm": b"hog", **filled(80 * MS, 0.9)}
@@ -553,7 +595,7 @@ def test_foreshock_is_never_just_a_hog(source):
     how = own | filled(80 * MS, 0.9)
     finding = only(judged(waiting(**how)(Node()), source=source), "runqueue.wait")
     assert finding.values["cause"] == "own"
-    assert "foreshock itself[60] held the CPU for 90 % of the worst waits: that is its own cost." in finding.who
+    assert "foreshock itself (pid 60) held the CPU for 90 % of the worst waits: that is its own cost." in finding.who
     assert "--interval" in finding.next and "pin" not in finding.next
 
 

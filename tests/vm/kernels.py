@@ -86,6 +86,10 @@ def fetch(suite: str = "bookworm") -> Kernel:
         with _made(folder) as unpacked, tempfile.TemporaryDirectory(dir=cache()) as download:
             for package in _download(suite, Path(download)):
                 _run(["dpkg-deb", "-x", package, unpacked], "to unpack the kernels", 60)
+            # Later kernels have their image beside their modules.
+            for image in unpacked.glob("usr/lib/modules/*/vmlinuz"):
+                (unpacked / "boot").mkdir(exist_ok=True)
+                image.rename(unpacked / "boot" / f"vmlinuz-{image.parent.name}")
             # The headers name each other by where they are installed, which they are not.
             for makefile in (unpacked / "usr" / "src").glob("*/Makefile"):
                 makefile.write_text(makefile.read_text().replace(" /usr/src/", f" {folder}/usr/src/"))
@@ -121,9 +125,11 @@ def _download(suite: str, folder: Path) -> list[Path]:
         return re.findall(r"^ *Depends: (linux-\S+)$", shown, re.MULTILINE)
 
     image = next(name for name in depends("linux-image-amd64") if name.startswith("linux-image-"))
-    headers = image.replace("linux-image-", "linux-headers-")
-    # The compilers' packages have no files.
-    names = [image, headers, *(name for name in depends(headers) if not name.startswith("linux-compiler-"))]
+    release = image.removeprefix("linux-image-")
+    headers = f"linux-headers-{release}"
+    # Later ones are in parts. The compilers' packages have no files.
+    names = [image, *(name for name in depends(image) if name.endswith(release))]
+    names += [headers, *(name for name in depends(headers) if not name.startswith("linux-compiler-"))]
     _run(["apt-get", *settings, "-qq", "download", *names], why, _FETCH_S, cwd=folder)
     return sorted(folder.glob("*.deb"))
 

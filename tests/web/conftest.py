@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 Opened = Callable[..., Page]
+Opening = Callable[[], AbstractContextManager[Opened]]
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +29,20 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Opened]:
+def opened(opening: Opening) -> Iterator[Opened]:
     """Open a report's file as a reader does; what it should not do is an error at the end."""
+    with opening() as open_report:
+        yield open_report
+
+
+@pytest.fixture(scope="session")
+def opening(browser: Browser) -> Opening:
+    """Do so for longer than one test: pages that are only looked at."""
+    return lambda: _opening(browser)
+
+
+@contextmanager
+def _opening(browser: Browser) -> Iterator[Opened]:
     complaints: list[str] = []
     contexts = []
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 from unit.deep_samples import DEEP_HEADER, EVIL, SAMPLE, deep_windows
 from unit.synthetic import OFFSET, SECOND, START, Node, hog_interval
-from web.pages import drag, rows, text
+from web.pages import address, drag, find_nothing_wrong, rows, text
 
 from tracer.escape import printable
 from tracer.reports.html.page import page as html_page
@@ -72,7 +71,7 @@ def test_a_drag_with_shift_makes_a_baseline_and_everything_follows(opened, repor
     assert not page.locator("#difference").is_visible() and not page.locator("#base-row").is_visible()
     drag(page, "heat", (BAD + 0.2) / SECONDS, (BAD + 0.8) / SECONDS)
     drag(page, "curves", 0.01, (BAD - 0.5) / SECONDS, shift=True)
-    assert f"range={BAD}-{BAD + 1}" in page.url and f"baseline=0%3A0-{BAD}" in page.url
+    assert f"range={BAD}-{BAD + 1}" in address(page) and f"baseline=0%3A0-{BAD}" in address(page)
     assert re.search(r"Baseline: \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC, 7 s", text(page, "base"))
     assert [row[0] for row in rows(page, "numbers")] == ["selected", "baseline", "change", "whole recording"]
     selected, baseline, change, _ = rows(page, "numbers")
@@ -88,10 +87,27 @@ def test_a_drag_with_shift_makes_a_baseline_and_everything_follows(opened, repor
     # CPU 1 was held.
     (cpu,) = rows(page, "cpu-changes")
     assert cpu[0] == "1" and cpu[1] == "97 %" and abs(int(cpu[2].split()[0]) - 37) <= 3
+    # CPU 1 waited in the one second, and as usual before.
+    (held, other) = rows(page, "entries")
+    assert (held[0], other[0]) == ("1", "0") and held[4] == "≤ 1 s" and "µs" in held[6]
+    of_both, of_cpu_1, of_cpu_0 = (int(re.sub(r"\D", "", one[1])) for one in (selected, held, other))
+    assert of_both == of_cpu_1 + of_cpu_0
+    ill = [row for row in rows(page, "marks") if row[0] == "selection"]
+    assert "waited 949 ms for CPU 1" in ill[0][-1]
     drag(page, "lanes", 0.5, 0.9)
-    assert "range=10-18" in page.url and f"baseline=0%3A0-{BAD}" in page.url
+    # What began in the baseline and went on behind it.
+    assert {row[0] for row in rows(page, "marks")} <= {"baseline"}
+    assert "µs" in rows(page, "entries")[0][4]
+    page.evaluate(f"location.hash = 'range=0-{BAD}&baseline=0:{BAD}-{BAD + 1}'")
+    page.wait_for_function(f"document.querySelector('#range').textContent.includes('{BAD} s')")
+    assert [row[1:] for row in rows(page, "marks") if row[0] == "baseline"] == [row[1:] for row in ill]
+    worst = {row[0]: row for row in rows(page, "entries")}["1"]
+    assert "µs" in worst[4] and worst[6] == "≤ 1 s"
+    page.evaluate(f"location.hash = 'range=10-18&baseline=0:0-{BAD}'")
+    page.wait_for_function("document.querySelector('#range').textContent.includes('8 s')")
+    assert "range=10-18" in address(page) and f"baseline=0%3A0-{BAD}" in address(page)
     page.locator("#against").select_option(label="nothing")
-    assert "baseline" not in page.url and not page.locator("#difference").is_visible()
+    assert "baseline" not in address(page) and not page.locator("#difference").is_visible()
     assert [row[0] for row in rows(page, "numbers")] == ["selected", "whole recording"]
 
 
@@ -164,18 +180,18 @@ def test_the_keyboard_alone_compares(opened, report):
     page = opened(report, f"#range={BAD}-{BAD + 1}")
     page.focus("#against")
     page.keyboard.press("ArrowDown")
-    assert f"baseline=0%3A0-{BAD}" in page.url
+    assert f"baseline=0%3A0-{BAD}" in address(page)
     for name in ("base-from", "base-to", "to-difference"):
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.id") == name
         if name != "to-difference":
             page.keyboard.press("ArrowRight" if name == "base-from" else "ArrowLeft")
-    assert f"baseline=0%3A1-{BAD - 1}" in page.url
+    assert f"baseline=0%3A1-{BAD - 1}" in address(page)
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "difference-title"
     page.focus("#against")
     page.keyboard.press("ArrowUp")
-    assert "baseline" not in page.url
+    assert "baseline" not in address(page)
 
 
 def test_what_no_range_or_no_such_baseline_means(opened, report):
@@ -187,7 +203,7 @@ def test_what_no_range_or_no_such_baseline_means(opened, report):
     page.wait_for_selector("#base-row", state="hidden")
     # The halves.
     page.locator("#against").select_option(label="another time of this recording")
-    assert "range=10-20" in page.url and "baseline=0%3A0-10" in page.url
+    assert "range=10-20" in address(page) and "baseline=0%3A0-10" in address(page)
 
 
 def test_another_recording_is_beside_on_the_same_scales(opened, pair):
@@ -202,27 +218,28 @@ def test_another_recording_is_beside_on_the_same_scales(opened, pair):
     heads = page.locator("#entries th").all_inner_texts()
     assert heads[-2:] == ["baseline p99", "baseline max"]
     drag(page, "beside", 0.21, 0.59)
-    assert "baseline=1%3A2-6" in page.url and "range=" not in page.url
+    assert "baseline=1%3A2-6" in address(page) and "range=" not in address(page)
     page.reload()
     page.wait_for_selector("html[data-ready]")
     assert "4 s" in text(page, "base") and page.locator("#beside .u-base").is_visible()
     page.locator("#against").select_option(label="nothing")
-    assert "baseline=none" in page.url and not page.locator("#difference").is_visible()
+    assert "baseline=none" in address(page) and not page.locator("#difference").is_visible()
 
 
 def test_the_straggler_of_a_comparison_says_why_and_shows_it(opened, pair):
     page = opened(pair)
     assert text(page, "comparison-title") == f"node {EVIL_TITLE} is the straggler"
     assert rows(page, "comparison")[0][:2] == [EVIL_TITLE, "softirq delay"]
+    assert text(page, "headline").startswith("By itself: ")
+    assert page.locator("#comparison button").inner_text().endswith(" UTC")
     chosen = "document.getElementById('series').selectedOptions[0].text"
     assert page.evaluate(chosen) == "softirq.delay NET_RX"
     page.locator("#series").select_option(label="runqueue.wait")
     page.locator("#comparison button").click()
-    assert page.evaluate(chosen) == "softirq.delay NET_RX" and f"range={BAD}-20" in page.url
+    assert page.evaluate(chosen) == "softirq.delay NET_RX" and f"range={BAD}-20" in address(page)
 
 
 def test_axe_finds_nothing(opened, pair):
     page = opened(pair, f"#range={BAD}-{BAD + 2}", width=800, theme="dark")
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    find_nothing_wrong(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

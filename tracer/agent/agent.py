@@ -15,6 +15,7 @@ from types import TracebackType
 from tracer.agent import keeping, placing
 from tracer.agent.board import AGENT, Board
 from tracer.agent.boxwatch import BoxWatch
+from tracer.agent.closeups import Closeups
 from tracer.agent.crew import Crew
 from tracer.agent.desk import Desk
 from tracer.agent.duty import Duty, open_stream
@@ -27,6 +28,9 @@ from tracer.alerts.alert import Alert
 from tracer.alerts.engine import Engine, Identity
 from tracer.alerts.rule import Rule, View
 from tracer.blackbox import Recorder
+from tracer.closeup import folder
+from tracer.closeup.ring import encoded
+from tracer.closeup.standby import Standby
 from tracer.collect.trace import Request, Trace
 from tracer.errors import RecordingError
 from tracer.kernel.clock import Offset, offset_ns
@@ -71,6 +75,7 @@ class Agent:
         self._viewed_ns = 0
         self._offset = Offset()
         self._boxes = BoxWatch()
+        self.closeups: Closeups | None = None
         self._engine = Engine(self.rules, self.identity, shadow=orders.shadow)
         self._restore()
         self._board = Board()
@@ -135,6 +140,9 @@ class Agent:
         self._fast = {rule.name for rule in fast}
 
         settings = settings_now()
+        terms = self.orders.closeup
+        if terms:
+            folder.prepare(terms.folder)
 
         def attached(session: Session) -> None:
             self.symbols = Symbols()
@@ -146,6 +154,10 @@ class Agent:
             )  # fmt: skip
             self.crew = Crew(session, duty, self._board, cpus)
             opened.callback(self.crew.close)
+            if terms:
+                standby = Standby(terms, session.unmap)
+                self.closeups = Closeups(standby, session.probes, self.orders.interval_ns, self._note)
+                opened.callback(self.closeups.close)
 
         request = Request(
             self.orders.probes, interval_ns=self.orders.interval_ns, sentinels=len(cpus), keep=_KEPT,
@@ -181,6 +193,8 @@ class Agent:
             self._board, self.direct, self.slow, self._note, stream=self.stream, recorder=self.recorder
         )  # fmt: skip
         opened.callback(self.desk.close)
+        if self.closeups:
+            opened.callback(self.closeups.close)
         self.desk.resume(self.firing)
         self._hear_ready()
         give_back_memory()
@@ -220,6 +234,8 @@ class Agent:
         alerts, notes = self.crew.received()
         for alert in alerts:
             self.desk.forward(alert, _LATER_NS)
+            if self.closeups:
+                self.closeups.heard(alert, time.monotonic_ns())
         for note in notes:
             self._note(note)
 
@@ -236,7 +252,12 @@ class Agent:
         for alert in told:
             self.desk.deliver(alert, _LATER_NS if alert.rule in self._fast else 0)
         self.desk.send()
-        self._pass_on(windows)
+        frame = self._pass_on(windows)
+        if self.closeups:
+            due_ns = time.monotonic_ns() + int(self.trace.seconds_left() * 1e9)
+            for alert in self.closeups.turn(self._engine, view, told, frame or encoded(windows), due_ns):
+                self.desk.deliver(alert)
+            self.desk.send()
         return view
 
     def _after_a_pause(self, view: View) -> View:
@@ -250,9 +271,11 @@ class Agent:
             return view
         return replace(view, windows={**view.windows, OPEN: replace(still, rows=still.rows[:0])})
 
-    def _pass_on(self, windows: Sequence[Window]) -> None:
+    def _pass_on(self, windows: Sequence[Window]) -> bytes:
+        """Record and stream an interval; return its frame if it was made for that."""
+        frame = b""
         if self.recorder:
-            self.recorder.windows(windows)
+            frame = self.recorder.windows(windows)
             if self.recorder.begins_again():
                 self.trace.forget()
         if self.stream:
@@ -260,6 +283,7 @@ class Agent:
             self.stream.beat(time.monotonic_ns())
         if self._keeper:
             self._keeper.keep(self._engine.state())
+        return frame
 
     def _troubles(self) -> Iterator[str]:
         """Yield what went wrong in here, each once."""

@@ -49,7 +49,8 @@ class Board:
     def is_told(self, place: int, alert: Alert, now_ns: int) -> bool:
         """Return whether sink number ``place`` has had this news, or better, within the last minute.
 
-        Better is a higher severity, and more known of the culprit. That a countdown is taken back is news.
+        Better is a higher severity, and more known of the culprit, or recorded of it. That a countdown is taken back is
+        news.
         """
         key = _key(f"sink {place} {_said(alert)}", alert)
         mark = self._marks[self._row(key)]
@@ -157,4 +158,4 @@ def _rank(alert: Alert) -> int:
         # Addresses are names to come.
         named = bool(culprit.stack) and not any(frame.startswith("0x") for frame in culprit.stack)
         known = 1 + bool(culprit.stack) + named
-    return alert.severity * 4 + known
+    return 8 * alert.severity + 4 * (alert.evidence is not None) + known

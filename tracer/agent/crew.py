@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -130,19 +128,18 @@ class Crew:
     def _fork(self, post: Post) -> str:
         """Fork a sentinel; return "" or why that is not possible now."""
         post.forked_ns, post.silent, post.ready = time.monotonic_ns(), False, False
-        parent = os.getpid()
         ours, theirs = Wire.pair()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, forking.ENDING)
+
+        def work() -> None:
+            serve(post.number, post.cpu, theirs, self._session, self._duty, self._board)
+
         try:
-            post.pid = os.fork()
-            if not post.pid:
-                serve(post.number, post.cpu, theirs, self._session, self._duty, self._board, parent)
+            post.pid = forking.fork(f"foreshock: sentinel {post.number}", work)
         except OSError as error:
             ours.close()
             post.deaths += 1
             return f"sentinel {post.number} can't be forked: {error.strerror}"
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
         post.wire = ours
         return ""
@@ -155,9 +152,8 @@ class Crew:
 
     def _end(self, post: Post, seconds: float = 0.0) -> None:
         """Wait so long for its end, then kill it; one that is stuck in the kernel is left to the kernel."""
-        if post.pid and not forking.ends(post.pid, seconds):
-            os.kill(post.pid, signal.SIGKILL)
-            forking.ends(post.pid, 0.1)
+        if post.pid:
+            forking.end(post.pid, seconds)
         if post.wire:
             post.wire.close()
         post.pid, post.wire = 0, None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tracer.agent.board import Board
 from tracer.agent.outbox import Outbox
@@ -69,27 +68,9 @@ def open_stream(spec: str, identity: Identity, interval_ns: int) -> Streaming:
     return Streaming(spec, identity, interval_ns)
 
 
-def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board, agent: int) -> NoReturn:
-    """Be a sentinel until the agent (a pid) is gone; called in the forked process, which never returns from here.
-
-    ``forking.ENDING`` are blocked when it is called.
-    """
-    code = 1
-    try:
-        forking.settle_down(agent)
-        os.sched_setaffinity(0, {cpu})
-        _serve(number, wire, session, duty, board)
-        code = 0
-    except BaseException as error:
-        # Straight to the descriptor: buffers may hold what the agent had not written yet.
-        os.write(2, f"foreshock: sentinel {number}: {type(error).__name__}: {error}\n".encode(errors="replace"))
-        if os.environ.get("FORESHOCK_DEBUG") == "1":
-            sys.excepthook(type(error), error, error.__traceback__)
-    finally:
-        os._exit(code)
-
-
-def _serve(number: int, wire: Wire, session: Session, duty: Duty, board: Board) -> None:
+def serve(number: int, cpu: int, wire: Wire, session: Session, duty: Duty, board: Board) -> None:
+    """Be a sentinel until the agent is gone; called in the forked process."""
+    os.sched_setaffinity(0, {cpu})
     ring = session.sentinel_ring(number)
     kept = [ring.descriptor, wire.fileno(), *(sink.fileno() for sink in duty.sinks)]
     # Above all the programs', which have to end with the agent; and whatever else it has open.

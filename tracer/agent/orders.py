@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from tracer.alerts.rule import Rule
 from tracer.blackbox.layout import DEFAULT_SIZE, Geometry
+from tracer.closeup.terms import Terms
 from tracer.errors import UsageError
 from tracer.sinks import DirectSink, Sink, open_sink
 from tracer.sinks.journald import SOCKET
@@ -24,7 +25,7 @@ class Orders:
     """The options of ``foreshock agent``. ``stream`` is HOST:PORT or "", ``sinks`` are as ``open_sink`` reads them,
     of which one may be a stream instead.
 
-    ``blackbox``: up to two paths, of ``blackbox_bytes`` each.
+    ``blackbox``: up to two paths, of ``blackbox_bytes`` each. ``closeup``: the terms of close-ups, None for none.
     """
 
     interval_ns: int = 1_000_000_000
@@ -37,6 +38,7 @@ class Orders:
     token_file: str = ""
     state: Path | None = None
     foreground: bool = False
+    closeup: Terms | None = None
 
     @property
     def stream_spec(self) -> str:
@@ -111,3 +113,5 @@ def check(orders: Orders, rules: Mapping[str, Rule]) -> None:
         if files.count(path) > 1:
             raise UsageError(f"{path} can't be two things at once.", hint="a file for each")
     Geometry.of_size(orders.blackbox_bytes)
+    if orders.closeup:
+        orders.closeup.check(orders.interval_ns)

@@ -80,7 +80,9 @@ def _facts(agent: Agent, view: View) -> Iterator[tuple[str, str]]:
     if agent.stream:
         yield "", agent.stream.name
     yield "black box", ", ".join(agent.orders.blackbox) or "none (--blackbox PATH)"
+    terms = agent.orders.closeup
     yield "state", str(agent.orders.state) if agent.orders.state else "not kept (--state FILE)"
+    yield "close-ups", terms.in_words() if terms else "none (--closeup page)"
 
 
 def _quiet(agent: Agent, lost: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from tracer import units
 
-__all__ = ["Alert", "Condition", "Countdown", "Culprit", "Severity", "State", "Subject", "alert_id"]
+__all__ = ["Alert", "Condition", "Countdown", "Culprit", "Evidence", "Severity", "State", "Subject", "alert_id"]
 
 
 class Severity(enum.IntEnum):
@@ -101,12 +101,26 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What was recorded because an alert fired: the seconds after it with stacks, and the minute before it.
+
+    ``recording``, ``report``: paths on the node; ``report`` is "" when there is none. ``stacks``: the strongest, a line
+    each: ``"churn[4711] 61 % of on-CPU samples: clear_page_erms < handle_mm_fault"``, innermost function first.
+    """
+
+    recording: str
+    report: str = ""
+    stacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Alert:
     """A condition in a state, ready to be delivered.
 
     ``id`` is the same in every message about one occurrence, from whichever process: see ``alert_id``. ``sequence``
     rises with each. ``next``: what to do. ``quality``: what the data behind it missed, by reason. ``shadow``: the
     rule is on trial, so it is logged and nobody is told. ``unix_ns``: when this was said, by the node's clock.
+    ``evidence``: of what follows the first message, some seconds later, where the agent was asked for it.
     """
 
     id: str
@@ -124,6 +138,7 @@ class Alert:
     source: str = "agent"
     shadow: bool = False
     quality: Mapping[str, int] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
     @property
     def severity(self) -> Severity:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tracer.alerts.alert import Alert, Condition, Countdown, Severity, State, Subject, alert_id
+from tracer.alerts.alert import Alert, Condition, Countdown, Evidence, Severity, State, Subject, alert_id
 from tracer.alerts.record import alert_from, alert_record
 from tracer.alerts.rule import Rule, View
 from tracer.errors import RecordingError
@@ -101,6 +101,14 @@ class Engine:
         """The alerts that fire, oldest first."""
         alerts = [track.alert for track in self._tracks.values() if track.alert.state is State.FIRING]
         return sorted(alerts, key=lambda alert: alert.began_ns)
+
+    def attach(self, id: str, evidence: Evidence) -> Alert | None:
+        """Return the message that tells of ``evidence``, which every later one has as well; None of what is over."""
+        for track in self._tracks.values():
+            if track.alert.id == id and track.alert.state is State.FIRING:
+                track.alert = replace(track.alert, evidence=evidence)
+                return self._tell(track, State.FIRING)
+        return None
 
     def tell_time(self, clock_offset_ns: int) -> None:
         """Go on by a clock that was set meanwhile; see ``Identity``."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 from tracer import units
-from tracer.alerts.alert import Alert, Culprit, Severity, State
+from tracer.alerts.alert import Alert, Culprit, Evidence, Severity, State
 from tracer.alerts.record import alert_record
 from tracer.escape import printable
 
-__all__ = ["began_unix_ns", "culprit_text", "json_line", "people_lines"]
+__all__ = ["began_unix_ns", "culprit_text", "evidence_text", "json_line", "people_lines"]
 
 _FRAMES = 4
+_STACKS = 3
 _MOST = 600  # characters of one text
 _COLORS = {Severity.PAGE: "1;31", Severity.WARNING: "33", Severity.INFO: "1"}
 _GREEN = "32"
@@ -19,6 +20,8 @@ _GREEN = "32"
 
 def people_lines(alert: Alert, *, color: bool = False) -> list[str]:
     """Return the alert as two lines: when, how bad, where and what; who did it and what to do, or when it began.
+
+    What was recorded because of it is a third one.
 
     ``2026-11-30 02:11:05 UTC  PAGE  cu39: CPU 3 is stuck for 5.2 s; panic in ≤ 16 s``
     """
@@ -31,10 +34,11 @@ def people_lines(alert: Alert, *, color: bool = False) -> list[str]:
     began = f"it began {units.duration(max(0, alert.at_ns - alert.began_ns))} ago"
     then = began if resolved else f"next: {_safe(alert.next)}"
     parts = [culprit_text(alert.condition.culprit), then, _missed(alert)]
-    return [
+    lines = [
         f"{units.moment(alert.unix_ns)}  {shown}{mark}  {_safe(alert.node)}: {_safe(what)}",
         "    " + "; ".join(part for part in parts if part),
     ]
+    return [*lines, f"    {evidence_text(alert.evidence)}"] if alert.evidence else lines
 
 
 def json_line(alert: Alert) -> str:
@@ -53,6 +57,14 @@ def culprit_text(culprit: Culprit | None) -> str:
     where = " ".join(part for part in (f"{frames}{more}", module) if part)
     said = ", ".join(part for part in (_safe(culprit.task), _safe(culprit.context)) if part)
     return " in ".join(part for part in (f"by {said}" if said else "", where) if part)
+
+
+def evidence_text(evidence: Evidence | None) -> str:
+    """Return what was recorded, printable, in one phrase; "" for nothing."""
+    if evidence is None:
+        return ""
+    stacks = map(_safe, evidence.stacks[:_STACKS])
+    return "; ".join((f"recorded: {_safe(evidence.report or evidence.recording)}", *stacks))
 
 
 def began_unix_ns(alert: Alert) -> int:

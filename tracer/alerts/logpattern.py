@@ -24,7 +24,8 @@ class LogPattern:
     has to say exactly what the kernel prints: no name of a task, file or device in a line may make it look like
     another. ``says`` is one clause with the groups in braces, ``next`` what to do about it where the rule's own advice
     is too general. ``kind`` and ``about`` make the subject: its kind, and its name with groups in braces, none of them
-    volatile. ``judge`` returns severity and clause where they depend on a code in the line.
+    volatile. ``judge`` returns severity and clause where they depend on a code in the line. A group ``comm`` is the
+    task that the kernel names.
     """
 
     rule: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tracer.alerts.alert import Condition, Severity, Subject
+from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.logpattern import Groups, LogPattern
 from tracer.alerts.logtable import patterns
 from tracer.alerts.rule import View
@@ -57,7 +57,8 @@ def conditions(matches: Iterable[Found]) -> Iterator[Condition]:
         worst = max(lines, key=lambda each: each.severity)
         also, advice = _others(worst, lines), f"; {worst.next}" if worst.next else ""
         since_ns, count = min(each.time_ns for each in lines), sum(each.count for each in lines)
-        yield Condition(subject, worst.severity, f"{worst.says}{also}{advice}", since_ns, {"lines": count})
+        culprit = Culprit(comm) if (comm := worst.groups.get("comm", "")) else None
+        yield Condition(subject, worst.severity, f"{worst.says}{also}{advice}", since_ns, {"lines": count}, culprit)
 
 
 def _others(worst: Found, lines: Sequence[Found]) -> str:

@@ -6,10 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tracer.alerts.alert import Alert, Condition, Countdown, Culprit, Severity, State, Subject
+from tracer.alerts.alert import Alert, Condition, Countdown, Culprit, Evidence, Severity, State, Subject
 from tracer.errors import RecordingError
 
-__all__ = ["alert_from", "alert_record"]
+__all__ = ["OCCASION", "alert_from", "alert_record", "occasion"]
+
+#: Of a recording's header: the alert that it was made for.
+OCCASION = "alert"
 
 _MOST_TEXT = 4096
 _MOST_ITEMS = 128
@@ -47,6 +50,12 @@ def alert_record(alert: Alert) -> dict[str, Any]:
             "stack": [_text(frame) for frame in culprit.stack],
             "module": _text(culprit.module),
         }
+    if alert.evidence:
+        record["evidence"] = {
+            "recording": _text(alert.evidence.recording),
+            "report": _text(alert.evidence.report),
+            "stacks": [_text(stack) for stack in alert.evidence.stacks],
+        }
     if countdown:
         record["countdown"] = {
             "detector": countdown.detector,
@@ -65,8 +74,16 @@ def alert_from(record: Any) -> Alert:
         raise RecordingError("an alert is damaged.") from None
 
 
+def occasion(header: Mapping[str, Any]) -> Alert | None:
+    """Return the alert that a recording was made for, as its header says; None where there is none."""
+    try:
+        return alert_from(header[OCCASION]) if OCCASION in header else None
+    except RecordingError:
+        return None
+
+
 def _alert(record: Mapping[str, Any]) -> Alert:
-    culprit, countdown = record.get("culprit"), record.get("countdown")
+    culprit, countdown, evidence = record.get("culprit"), record.get("countdown"), record.get("evidence")
     condition = Condition(
         subject=Subject(_read(record["subject"]["kind"]), _read(record["subject"]["name"])),
         severity=Severity[_read(record["severity"]).upper()],
@@ -106,6 +123,13 @@ def _alert(record: Mapping[str, Any]) -> Alert:
         source=_read(record["source"]),
         shadow=bool(record["shadow"]),
         quality={_read(name): _integer(value) for name, value in _few(record["quality"]).items()},
+        evidence=Evidence(
+            recording=_read(evidence["recording"]),
+            report=_read(evidence["report"]),
+            stacks=tuple(_read(stack) for stack in _few(list(evidence["stacks"]))),
+        )
+        if evidence
+        else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from tracer.window import Window
 __all__ = ["Rule", "View"]
 
 _SECOND = 1_000_000_000
+_LIMITS = re.compile(r"\bSeverity: (.*?)(?=\n\s*\n|\sCountdown: |\Z)", re.DOTALL)
 
 
 def _unnamed(address: int) -> tuple[str, str]:
@@ -92,3 +94,9 @@ class Rule:
     for_ns: int = 0
     keep_ns: int = 10 * _SECOND
     again_ns: int = 300 * _SECOND
+
+    @property
+    def limits(self) -> str:
+        """From when on it speaks, and how loudly, in words: what ``help`` says of it."""
+        found = _LIMITS.search(self.help)
+        return " ".join(found[1].split()) if found else ""

@@ -36,7 +36,7 @@ def steady_fall(times: _Floats, values: _Floats) -> float:
     ends, drops = _drops(times, values)
     if drops.min() <= 0:  # which is cheap to see, and nearly always so
         return 0.0
-    kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int))
+    kept = np.linspace(0, len(times) - 1, min(len(times), _POINTS)).astype(int)
     fall = -theil_sen(times[kept], values[kept])
     rest = values + fall * times
     near = np.median(np.abs(rest - np.median(rest))) <= _SPREAD * fall * (times[-1] - times[0])

@@ -111,7 +111,7 @@ def _expected(name: TableName, histogram: bool) -> dict[str, str]:
             found |= dict.fromkeys(("stack", "tid", "waker_vector"), "number")
             found |= dict.fromkeys(("waker_kind", "waker_comm"), "name")
     elif name in STACKS:
-        found |= dict.fromkeys(_STACK, "number") | dict.fromkeys(_FRAME[1:], "name")
+        found |= dict.fromkeys(_STACK, "number") | dict.fromkeys((*_FRAME[1:], "build_id"), "name")
     elif histogram:
         found["cpu"] = "number"
     return found

@@ -9,7 +9,7 @@ from tracer.analysis.names import quoted
 from tracer.analysis.rows import numbers, texts
 from tracer.window import Window
 
-__all__ = ["Jobs", "Member", "Party", "ranges"]
+__all__ = ["Jobs", "Member", "Party", "ranges", "ranks"]
 
 _MOST = 4096
 _MOST_PER_INTERVAL = 2048
@@ -37,6 +37,10 @@ class Party:
         if self.pod:
             return f"pod {quoted(f'{self.namespace}/{self.pod}' if self.namespace else self.pod)}"
         return f"container {quoted(self.container)}" if self.container else ""
+
+    def is_party_of(self, other: Party) -> bool:
+        """Return whether another one is the same, or another step of the same job."""
+        return self == other or bool(self.job) and self.job == other.job
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,20 @@ class Jobs:
         """Return the first of some processes that belongs to a party."""
         return next((self._latest[pid] for pid in pids if pid in self._latest), None)
 
+    def together(self, pid: int, other: int) -> str:
+        """Return what two processes of one party are: ``ranks`` of it, or ``processes``; "" if that is not known."""
+        one, two = self._latest.get(pid), self._latest.get(other)
+        if one is None or two is None or not one.party.is_party_of(two.party):
+            return ""
+        return "ranks" if -1 not in (one.rank, two.rank) and one.rank != two.rank else "processes"
+
     def members(self) -> list[Member]:
         """Return all members, the oldest process first."""
         return sorted(self._members.values(), key=lambda one: (one.began_ns, one.pid))
+
+    def at_work(self) -> list[int]:
+        """Return the numbers of the processes that are ranks, or of a job: those whose time the node is there for."""
+        return [pid for pid, one in self._latest.items() if one.rank >= 0 or one.party.job]
 
     def parties(self) -> dict[Party, list[Member]]:
         """Return the parties with their members, those with ranks first, then those with the most processes."""

@@ -6,13 +6,25 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tracer.analysis import thresholds
+from tracer.layouts import constants
 from tracer.probe import SOFTIRQS
 
-__all__ = ["VECTORS", "budget_class", "cpu_list", "is_irq_vector", "listed", "quoted", "scheduling", "task", "vector"]
+__all__ = [
+    "VECTORS",
+    "budget_class",
+    "cpu_list",
+    "irq_vector",
+    "is_irq_vector",
+    "listed",
+    "own_task",
+    "quoted",
+    "scheduling",
+    "task",
+    "vector",
+]
 
 VECTORS = SOFTIRQS
 _MAX_RT_PRIO = 100  # of include/linux/sched/prio.h; what people set (chrt) counts the other way round
-FIRST_VECTOR_LINE = 1_000_000  # hardirq numbers from here on are CPU vectors, not interrupt lines
 _PLAIN = re.compile(r"[\w./:@+#~-]+", re.ASCII)
 
 
@@ -30,7 +42,12 @@ def budget_class(budget: int) -> str:
 
 def is_irq_vector(irq: int) -> bool:
     """Return whether a hardirq row is a CPU vector (timer, IPI) rather than a device's line."""
-    return irq >= FIRST_VECTOR_LINE
+    return irq >= constants("hardirq")["HARDIRQ_FIRST_VECTOR"]
+
+
+def irq_vector(irq: int) -> str:
+    """Return a hardirq row's CPU vector, where it has no name: ``vector 236``."""
+    return f"vector {irq - constants('hardirq')['HARDIRQ_FIRST_VECTOR']}"
 
 
 def task(comm: str, pid: int) -> str:
@@ -38,6 +55,11 @@ def task(comm: str, pid: int) -> str:
     if pid == 0:
         return "the idle task"
     return f"{quoted(comm)}[{pid}]" if comm else f"pid {pid}"
+
+
+def own_task(pid: int) -> str:
+    """Return how foreshock's own task is called."""
+    return f"foreshock itself (pid {pid})"
 
 
 def quoted(name: str) -> str:

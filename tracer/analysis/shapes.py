@@ -25,6 +25,8 @@ _THREAD_TIMES = (
     *("wall_ns", "running_ns", "waiting_ns", "throttled_ns", "reclaim_ns", "compaction_ns", "unknown_ns"),
     *("stall_asleep_ns", "wait_softirq_ns", "wait_hardirq_ns", "softirq_ns", "hardirq_ns", "waits"),
     *("sleep_ns", "disk_ns", "mutex_ns", "rwsem_ns", "rtlock_ns", "uninterruptible_ns", "stopped_ns"),
+    *("futex_ns", "socket_ns", "pipe_ns", "poll_ns", "timer_ns", "child_ns", "file_ns", "device_ns"),
+    *("hot_ns", "slow_ns"),
 )
 
 SHAPES: Final[Mapping[TableName, Shape]] = {

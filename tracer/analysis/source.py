@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracer.analysis.jobs import Jobs
-from tracer.analysis.names import task
+from tracer.analysis.names import own_task, task
 from tracer.analysis.rows import has, text
 from tracer.probe import Clock
 from tracer.probes.oncpu import PROBE as ONCPU
@@ -20,6 +20,10 @@ __all__ = ["Source"]
 #: A clock that is set every second for a quarter of an hour; what comes after is told by the last of these.
 _MOST_STEPS = 1024
 
+#: Filters by task: what a user asks for, and what stands for it on this node or is asked for itself.
+_ASKED, _APPLIED = ("rank", "job"), ("pid", "cgroup")
+#: Of a command line: more than any recorder writes.
+_MOST_TEXTS, _LONGEST = 128, 256
 #: Samples a second on each CPU, where a header doesn't say.
 _SAMPLE_HZ = next(hook.hz for hook in ONCPU.hooks if isinstance(hook, Clock))
 
@@ -32,7 +36,8 @@ class Source:
     ``learn_clock`` tells when it was set. ``filters`` say what was traced
     only, ``refused`` which probes could not start and why, ``missing`` what the others had to do without. ``pid`` is
     the process that recorded, 0 when unknown. ``sample_hz`` is how often a second each CPU's stack was sampled.
-    ``labels`` are those that the user gave, ``jobs`` what processes belong to, as far as windows of it were added.
+    ``command`` is the command line that recorded, ``labels`` are those that the user gave, ``jobs`` what processes
+    belong to, as far as windows of it were added.
     """
 
     host: str = ""
@@ -49,6 +54,7 @@ class Source:
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
+    command: tuple[str, ...] = ()
     jobs: Jobs = field(default_factory=Jobs, compare=False)
     _steps: list[tuple[float, float]] = field(default_factory=list, compare=False)
 
@@ -75,6 +81,7 @@ class Source:
             refused=_pairs(node.get("refused")),
             missing=_pairs(node.get("missing")),
             labels=_pairs(node.get("labels")),
+            command=_texts(node.get("command")),
         )
 
     def unix_ns(self, monotonic_ns: float) -> float:
@@ -96,7 +103,30 @@ class Source:
     @property
     def task_filters(self) -> tuple[tuple[str, str], ...]:
         """The filters that leave tasks out: what counts by task is then of some, what counts by CPU of all."""
-        return tuple(one for one in self.filters if one[0] in ("pid", "cgroup", "job", "rank"))
+        return tuple(one for one in self.filters if one[0] in (*_ASKED, *_APPLIED))
+
+    @property
+    def tasks_traced(self) -> tuple[str, ...]:
+        """The tasks that were traced only, in words: ``pid 17``; ``rank 3 of job 77, pid 6425``."""
+        given = dict(self.filters)
+        applied = [f"{name} {given[name]}" for name in _APPLIED if name in given]
+        asked = " of ".join(f"{name} {given[name]}" for name in _ASKED if name in given)
+        if not asked:
+            return tuple(applied)
+        return (", ".join((asked, *applied)),)
+
+    @property
+    def traced(self) -> tuple[str, ...]:
+        """All that was traced only, in words: tasks, then the other filters."""
+        others = (f"{name} {value}" for name, value in self.filters if name not in (*_ASKED, *_APPLIED))
+        return (*self.tasks_traced, *others)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The filters as they were asked for, the same on every node and in every run."""
+        given = dict(self.filters)
+        stands = _APPLIED if given.keys() & {*_ASKED} else ()
+        return tuple(f"{name} {value}" for name, value in given.items() if name not in stands)
 
     def is_own(self, comm: str, *pids: int) -> bool:
         """Return whether a task is foreshock itself: by its thread's or process's id, or a name nobody else has."""
@@ -105,7 +135,7 @@ class Source:
     def task(self, comm: str, pid: int, tgid: int = 0) -> str:
         """Return how a task is called; foreshock's own say so, and those of a job whose they are."""
         if self.is_own(comm, pid, tgid):
-            return f"foreshock itself[{pid}]"
+            return own_task(pid)
         member = self.jobs.of(tgid, pid)
         return f"{task(comm, pid)} ({member.title})" if member else task(comm, pid)
 
@@ -146,6 +176,12 @@ def _pairs(value: object) -> tuple[tuple[str, str], ...]:
     items = value.items() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
     found = [item for item in items if isinstance(item, (list, tuple)) and len(item) == 2]
     return tuple((str(name), str(what)) for name, what in found)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Read a list of texts, as long as the header's own are."""
+    found = value[:_MOST_TEXTS] if isinstance(value, (list, tuple)) else ()
+    return tuple(text(one)[:_LONGEST] for one in found if isinstance(one, (str, bytes)))
 
 
 def _offset(clocks: _Map) -> float:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from tracer.analysis.idle import WHOSE, IdleTime, idle_kinds, idle_time, stack_kinds, whose
 from tracer.analysis.order import distinct
 from tracer.analysis.rows import COMM, has, text, texts
+from tracer.analysis.source import Source
+from tracer.analysis.still import Still
 from tracer.analysis.sums import Sums
 
 __all__ = ["Dictionary", "Frame", "HeavyStack", "Paths", "Stacks"]
@@ -19,20 +23,37 @@ MAX_STACKS = 1 << 16
 MAX_STACK_FRAMES = 1 << 20
 MAX_FRAMES = 1 << 17
 
-_TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", COMM), ("stack", "u8")])
+#: Recordings of before wrote module+0x… without brackets.
+_UNNAMED = re.compile(r"(?:\[unknown )?.+\+0x([0-9a-f]{1,15})\]?", re.DOTALL)
+_TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", COMM), ("stack", "u8"), WHOSE])
 
 
 class Frame(NamedTuple):
-    """A function; ``kernel`` or of the process. Names as recorded: the report escapes them."""
+    """A function; ``kernel`` or of the process. Names as recorded: the report escapes them.
+
+    ``build_id`` is that of the module's file, if it has one.
+    """
 
     kernel: bool
     module: str
     symbol: str
+    build_id: str = ""
+
+    @property
+    def offset(self) -> int | None:
+        """Where in the module's file a frame without a name is; None where it has one, or lies in no file."""
+        found = None if self.kernel else _UNNAMED.fullmatch(self.symbol)
+        return int(found[1], 16) if found and self.module else None
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether no function is known: ``[unknown …]``, ``[process ended]``, ``[anonymous]``."""
+        return self.symbol.startswith("[") or "+0x" in self.symbol
 
 
 @dataclass(frozen=True)
 class HeavyStack:
-    """A task's stack and its weight (samples, or ns off the CPU), ``share`` of all weight.
+    """A task's stack and its weight (samples, or ns off the CPU), ``share`` of all weight but idle waits.
 
     ``frames`` go from the outermost to the innermost; none when the stack was not taken or not told.
     """
@@ -93,6 +114,11 @@ class Dictionary:
         frames = [self._frames.get(frame, _UNKNOWN) for frame in every[first].tolist()]
         return Paths(frames, which, np.array([len(one) for one in found], np.int64))
 
+    def idle_kinds(self, rows: np.ndarray) -> np.ndarray:
+        """Return the kind of idle wait of rows with ``stack`` and ``whose``, shape ``(n,)``."""
+        first, which = distinct(rows["stack"])
+        return idle_kinds(stack_kinds(self.paths(rows["stack"][first].tolist()))[which], rows["whose"])
+
     def _learn_stacks(self, rows: np.ndarray) -> None:
         ordered = rows.take(np.lexsort((~rows["depth"], rows["stack"])))
         ids, frames = ordered["stack"].astype(np.uint64), ordered["frame"].astype(np.uint64)
@@ -108,20 +134,28 @@ class Dictionary:
             self._stack_frames += end - start
 
     def _learn_frames(self, rows: np.ndarray) -> None:
-        names = zip(*(texts(rows, name) for name in ("kind", "module", "symbol")), strict=True)
-        for frame, (kind, module, symbol) in zip(rows["frame"].astype(np.uint64).tolist(), names, strict=True):
+        columns = [texts(rows, name) for name in ("kind", "module", "symbol", "build_id")]
+        frames = rows["frame"].astype(np.uint64).tolist()
+        for frame, kind, module, symbol, build_id in zip(frames, *columns, strict=True):
             if frame not in self._frames and len(self._frames) >= MAX_FRAMES:
                 self.unkept += 1
                 continue
-            self._frames[frame] = Frame(kind == "k", module, symbol)
+            self._frames[frame] = Frame(kind == "k", module, symbol, build_id)
 
 
 class Stacks(Dictionary):
-    """The samples of one probe and the dictionary of their stacks, in bounded memory."""
+    """The samples of one probe and the dictionary of their stacks, in bounded memory.
 
-    def __init__(self) -> None:
+    Of blocks, ``source`` says whose they are: idle ones are told apart, and among the heaviest only where ``all_told``;
+    ``still`` are those that had not ended.
+    """
+
+    def __init__(self, source: Source | None = None, all_told: bool = False) -> None:
         super().__init__()
+        self._source = source
+        self._all_told = all_told
         self._weights = Sums(_TASKS, ("weight",), MAX_STACKS)
+        self.still = Still()
 
     @property
     def total(self) -> int:
@@ -130,23 +164,36 @@ class Stacks(Dictionary):
 
     def add(self, samples: np.ndarray) -> None:
         """Add a window's ``samples``."""
-        self._weights.add(samples)
+        if self._source:
+            self._weights.add(samples, whose=whose(samples, self._source))
+            self.still.add(samples)
+        else:
+            self._weights.add(samples)
+
+    def idle(self) -> IdleTime:
+        """Return what is idle of the time off the CPU."""
+        rows = self._weights.rows()
+        return idle_time(rows, self._idle_kinds(rows), self.total)
 
     def heaviest(self, most: int) -> list[HeavyStack]:
         """Return the ``most`` heaviest stacks by task, the heaviest first."""
-        return self._heaviest(self._weights.rows(), most)
+        rows = self._weights.rows()
+        idle = np.zeros(len(rows), bool) if self._all_told else self._idle_kinds(rows) > 0
+        return self._heaviest(rows[~idle], most, self.total - int(rows["weight"][idle].sum()))
 
     def of_thread(self, tid: int, most: int) -> list[HeavyStack]:
         """Return the ``most`` heaviest stacks of a thread, the heaviest first; shares are of all weight."""
         rows = self._weights.rows()
-        return self._heaviest(rows[rows["tid"] == tid], most)
+        return self._heaviest(rows[rows["tid"] == tid], most, self.total)
 
-    def _heaviest(self, rows: np.ndarray, most: int) -> list[HeavyStack]:
-        total = self.total
-        ranked = rows[np.lexsort((rows["stack"], rows["tid"], -rows["weight"].astype(np.int64)))][:most]
+    def _idle_kinds(self, rows: np.ndarray) -> np.ndarray:
+        return self.idle_kinds(rows) if self._source else np.zeros(len(rows), "u1")
+
+    def _heaviest(self, rows: np.ndarray, most: int, total: int) -> list[HeavyStack]:
+        order = np.lexsort((rows["whose"], rows["stack"], rows["tid"], -rows["weight"].astype(np.int64)))
         return [
             HeavyStack(text(comm), pid, tid, weight, weight / total, self.frames(stack))
-            for pid, tid, comm, stack, weight in ranked.tolist()
+            for pid, tid, comm, stack, _, weight in rows[order][:most].tolist()
         ]
 
 

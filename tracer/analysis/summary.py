@@ -40,6 +40,7 @@ class Summary:
 
     Attributes:
         source: which node it is of, what was filtered and who recorded it.
+        idle: whether idle waits are among the heaviest stacks.
         intervals: lengths, pauses, gaps.
         losses: by probe and reason.
         blame: who held the CPU during long waits, by CPU.
@@ -48,7 +49,8 @@ class Summary:
         sample_cpus: weight by cpu, pid and comm, by table of stack samples; ``stacks`` holds the stacks, by probe.
     """
 
-    def __init__(self, interval_ns: int = 0, source: Source | None = None) -> None:
+    def __init__(self, interval_ns: int = 0, source: Source | None = None, idle: bool = False) -> None:
+        self.idle = idle
         self.source = source or Source()
         self.intervals = Intervals(interval_ns)
         self.losses = Losses()
@@ -69,6 +71,8 @@ class Summary:
         """Add the windows of one interval. An empty interval is none."""
         if not windows:
             return
+        # Whose a wait is decides what it counts as.
+        windows = sorted(windows, key=lambda one: one.probe != "jobs")
         readable = [checked(window) for window in windows]
         paused = self.intervals.judge([window for window, _ in readable]) == "paused"
         for window, why in readable:
@@ -124,7 +128,7 @@ class Summary:
 
     def dictionary(self, probe: str) -> Dictionary:
         """Return what the stacks and frames of ``probe`` are, as far as it was told; it learns what follows, too."""
-        return self.stacks.setdefault(probe, Stacks())
+        return self._stacks_of(probe)
 
     def cost(self) -> dict[str, Group]:
         """Return ``agent.cost`` by program; empty when it was not recorded."""
@@ -149,7 +153,7 @@ class Summary:
         elif name in SAMPLES:
             self._add_samples(name, window)
         elif name in STACKS:
-            self.dictionary(name[0]).learn(window.rows)
+            self._stacks_of(name[0]).learn(window.rows)
         elif name in SHAPES:
             self._merge(name, window, SHAPES[name], MAX_KEYS)
         elif has(window.rows, "slots"):
@@ -167,8 +171,13 @@ class Summary:
         if len(self._seen) < MAX_PROBES:
             self._seen.add(probe)
 
+    def _stacks_of(self, probe: str) -> Stacks:
+        if probe not in self.stacks:
+            self.stacks[probe] = Stacks(self.source, self.idle) if probe == "offcpu" else Stacks()
+        return self.stacks[probe]
+
     def _add_samples(self, name: TableName, window: Window) -> None:
-        self.stacks.setdefault(name[0], Stacks()).add(window.rows)
+        self._stacks_of(name[0]).add(window.rows)
         if name not in self.sample_cpus:
             self.sample_cpus[name] = Sums(_SAMPLED, ("weight",), MAX_KEYS)
         self.sample_cpus[name].add(window.rows)

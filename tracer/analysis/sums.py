@@ -1,4 +1,7 @@
-"""Sums per key for very many rows, where a dict would take seconds: merged by sorting them by a hash, now and then."""
+"""Sums per key for very many rows, where a dict would take seconds.
+
+Most rows have a key that is known, which is looked up by its hash; the others are merged by sorting, now and then.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ import numpy as np
 from tracer.analysis.order import order, words
 from tracer.analysis.rows import has
 
-__all__ = ["MOST_KEYS", "Sums"]
+__all__ = ["MOST_KEYS", "Sums", "hashed"]
 
-#: 64 bytes a row: 64 MB while they are merged.
-_AT_ONCE = 1 << 18
+#: How many rows are looked up at once, so that a few cost little.
+_AT_ONCE = 1 << 14
+#: With how many more they are merged: as many as are known, within these. 64 bytes a row: 64 MB while that goes on.
+_LEAST_NEW, _MOST_NEW = 1 << 15, 1 << 18
 MOST_KEYS = 1 << 19
 #: As many as sort in three steps: two of half a million are the same once in two thousand times.
 _MOST_HASH = 2**48 - 1
@@ -31,9 +36,16 @@ class Sums:
         self._sums = sums
         self._dtype = np.dtype([*((name, keys[name]) for name in self._keys), *((name, "u8") for name in sums)])
         self._most = most
-        self._merged = np.zeros(0, self._dtype)
+        # Rows that were only added, those of keys that were looked up in vain, and one of each key.
         self._pending: list[np.ndarray] = []
         self._waiting = 0
+        self._new: list[np.ndarray] = []
+        self._unknown = 0
+        self._merged = np.zeros(0, self._dtype)
+        # Of the merged rows: their keys, their sums, and where a key is that has this hash, if it is known at all.
+        self._known: list[np.ndarray] = []
+        self._totals = [np.zeros(0, np.uint64) for _ in sums]
+        self._places = np.zeros(1, np.int32)
 
     def __len__(self) -> int:
         """Return how many keys there were when rows were merged last."""
@@ -52,20 +64,44 @@ class Sums:
         self._pending.append(taken)
         self._waiting += len(taken)
         if self._waiting >= _AT_ONCE:
-            self._merge()
+            self._look_up()
 
     def rows(self) -> np.ndarray:
         """Return one row per key (two, should the hashes of two keys ever be the same), in no order."""
+        self._look_up()
         self._merge()
+        for name, totals in zip(self._sums, self._totals, strict=True):
+            self._merged[name] = totals
         return self._merged
 
-    def _merge(self) -> None:
+    def _look_up(self) -> None:
+        """Add what waits to what is known; where that fails, keep it for the next merge."""
         if not self._pending:
             return
-        rows = np.concatenate([self._merged, *self._pending])
+        rows = np.concatenate(self._pending)
         self._pending, self._waiting = [], 0
-        keys = [word for name in self._keys for word in words(rows[name])]
-        places = order(_hashed(keys), _MOST_HASH)
+        if len(self._merged):
+            keys = self._words(rows)
+            found = self._places.take(self._place(keys))
+            same = np.logical_and.reduce([one.take(found) == key for one, key in zip(self._known, keys, strict=True)])
+            known = np.flatnonzero(same)
+            for name, totals in zip(self._sums, self._totals, strict=True):
+                np.add.at(totals, found.take(known), rows[name].take(known))
+            rows = rows.take(np.flatnonzero(~same))
+        self._new.append(rows)
+        self._unknown += len(rows)
+        if self._unknown >= min(max(_LEAST_NEW, 2 * len(self._merged)), _MOST_NEW):
+            self._merge()
+
+    def _merge(self) -> None:
+        if not self._unknown:
+            return
+        rows = np.concatenate([self._merged, *self._new])
+        self._new, self._unknown = [], 0
+        for name, totals in zip(self._sums, self._totals, strict=True):
+            rows[name][: len(totals)] = totals
+        keys = self._words(rows)
+        places = order(hashed(keys), _MOST_HASH)
         first = np.ones(len(rows), bool)
         first[1:] = np.logical_or.reduce([(word := each.take(places))[1:] != word[:-1] for each in keys])
         starts = np.flatnonzero(first)
@@ -74,6 +110,18 @@ class Sums:
         for name in self._sums:
             merged[name] = np.add.reduceat(rows[name].take(places), starts)
         self._merged = self._heaviest(merged)
+        self._known, self._totals = self._words(self._merged), [self._merged[name].copy() for name in self._sums]
+        self._places = np.zeros(1 << (4 * len(self._merged) - 1).bit_length(), np.int32)
+        self._places[self._place(self._known)] = np.arange(len(self._merged))
+
+    def _words(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return the keys as numbers."""
+        return [word for name in self._keys for word in words(rows[name])]
+
+    def _place(self, keys: list[np.ndarray]) -> np.ndarray:
+        """Return where keys are looked up."""
+        found: np.ndarray = (hashed(keys) & np.uint64(len(self._places) - 1)).astype(np.int64)
+        return found
 
     def _heaviest(self, rows: np.ndarray) -> np.ndarray:
         if len(rows) <= self._most:
@@ -84,7 +132,7 @@ class Sums:
         return rows.take(np.sort(places[-self._most :]))
 
 
-def _hashed(words: Sequence[np.ndarray]) -> np.ndarray:
+def hashed(words: Sequence[np.ndarray]) -> np.ndarray:
     """Return a hash per row, up to ``_MOST_HASH``, shape ``(n,)``."""
     hashes = np.zeros(len(words[0]), np.uint64)
     for word in words:

@@ -21,6 +21,10 @@ __all__ = [
     "HARDIRQ_SHARE",
     "HARDIRQ_WORST_NS",
     "LEAST_SAMPLES",
+    "LEDGER_CRITICAL",
+    "LEDGER_LEAST_NS",
+    "LEDGER_LOST",
+    "LEDGER_WAIT_NS",
     "LOSSES",
     "LOSSES_LEAST",
     "NAPI_BUDGET",
@@ -106,3 +110,12 @@ LOSSES_LEAST: Final = 20
 UNSEEN: Final = 0.01
 # Of one CPU, by the kernel's own accounting of the programs and of this process.
 OWN_CPU: Final = 0.03
+
+# Of a rank's time. A job that goes in step is as slow as its slowest rank: what one loses, all lose.
+LEDGER_LOST: Final = 0.05
+# Every fifth second of the whole job.
+LEDGER_CRITICAL: Final = 0.20
+# A process that lived for a moment may well have waited for most of it.
+LEDGER_LEAST_NS: Final = 100 * _MS
+# A rank that has not run for so long, and could, is a hang to all others.
+LEDGER_WAIT_NS: Final = RUNQUEUE_CRITICAL_NS

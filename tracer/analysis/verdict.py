@@ -9,6 +9,7 @@ from tracer.analysis.finding import Finding, Normal, Outcome, Severity
 from tracer.analysis.rules.cpu import cpu_time
 from tracer.analysis.rules.devices import network_devices, rdma_ports
 from tracer.analysis.rules.hardirq import hard_interrupts
+from tracer.analysis.rules.ledger import stolen_time
 from tracer.analysis.rules.napi import napi_polls
 from tracer.analysis.rules.quality import intervals, losses, own_use, unseen
 from tracer.analysis.rules.runqueue import run_queue
@@ -28,6 +29,7 @@ RULES: tuple[Callable[[Summary], Outcome], ...] = (
     hard_interrupts,
     napi_polls,
     cpu_time,
+    stolen_time,
     network_devices,
     rdma_ports,
     losses,

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -108,6 +108,21 @@ class Box:
             except RecordingError:
                 continue
 
+    def every_interval(
+        self, tables: Container[tuple[str, str]] | None = None, keep: Callable[[int], bool] | None = None
+    ) -> Iterator[list[Window]]:
+        """Yield the windows of each interval; only ``tables``, and of the intervals that ``keep`` wants, by number."""
+        for number, found in enumerate(self._of_kind(Kind.WINDOWS)):
+            if keep is None or keep(number):
+                try:
+                    yield FrameDecoder().windows(frame_of(found), tables)
+                except RecordingError:
+                    continue
+
+    def count_intervals(self) -> int:
+        """Return how many intervals there are."""
+        return sum(1 for _ in self._of_kind(Kind.WINDOWS))
+
     def _of_kind(self, kind: Kind, since_ns: int = 0) -> Iterator[Found]:
         for found in self._scan.in_order(self._fd, since_ns):
             if found.head.kind == kind and found.head.monotonic_ns >= since_ns:
@@ -149,14 +164,12 @@ def is_box(path: str | os.PathLike[str]) -> bool:
 
 def _open(path: str | os.PathLike[str], name: str) -> int:
     try:
-        # Not blocking: a pipe of that name would be waited for.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        # A pipe is not opened at all: who waits to write to it would take that for its reader.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise RecordingError(f"{name} is no file.", hint="name the black box itself")
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise RecordingError(f"{name} can't be read: {_reason(error)}.", hint="check the path") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise RecordingError(f"{name} is no file.", hint="name the black box itself")
-    return fd
 
 
 def _is_written(fd: int) -> bool:

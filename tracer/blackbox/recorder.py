@@ -56,14 +56,15 @@ class Recorder:
                 self.notes.append(f"no mirror: {error.message}")
         self._told = self._serial()
 
-    def windows(self, windows: Sequence[Window]) -> None:
-        """Record one interval. One that is too large for any recording counts as dropped."""
+    def windows(self, windows: Sequence[Window]) -> bytes:
+        """Record one interval, and return its frame. One that is too large for any recording counts as dropped: b""."""
         try:
             # Each frame by itself: no other one has to be read before it.
             frame = FrameEncoder().windows(windows)
         except OutputError:
             frame = b""
         self._send(frame, Kind.WINDOWS, urgent=False)
+        return frame
 
     def alert(self, alert: Alert) -> None:
         """Record an alert at once; room is kept for it. One that is too large counts as dropped."""

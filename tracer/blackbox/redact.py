@@ -12,8 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tracer import brackets
 from tracer.alerts.alert import Alert
+from tracer.alerts.record import occasion
 from tracer.alerts.vocabulary import own_words
+from tracer.analysis.idle import OURS
+from tracer.blackbox.commandline import unnamed_kernel_command
+from tracer.blackbox.sentences import without_names
 from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 from tracer.window import Window
 
@@ -22,24 +27,31 @@ __all__ = ["Redactor", "has_names", "has_texts"]
 _MOST_NAMES = 20_000
 _DEEPEST = 32
 _HOST_KEYS = frozenset({"host", "hostname", "nodename", "node"})
-#: The kernel's own threads, and foreshock: they name nobody, and evidence needs them.
+_KERNEL_COMMAND = "command_line"
+#: The kernel tells it when it boots.
+_BOOTED = re.compile(r"(.*\b(?:Kernel c|C)ommand line: )(.+)", re.DOTALL)
+#: The kernel's own threads, foreshock, and all processes that are told together: they name nobody, and evidence needs
+#: them.
 _KERNEL = re.compile(
     r"(?:kworker|ksoftirqd|migration|swapper|cpuhp|idle_inject|rcuc|rcuop|rcuog|rcub)/[0-9a-z:+_-]{1,15}"
-    r"|rcu_(?:sched|preempt|exp_gp_kthr|tasks_\w{1,8})|khungtaskd|kswapd\d+|kcompactd\d+|watchdogd|kthreadd|foreshock"
+    r"|rcu_(?:sched|preempt|exp_gp_kthr|tasks_\w{1,8})|khungtaskd|kswapd\d+|kcompactd\d+|watchdogd|kthreadd|others"
+    + "".join(rf"|{re.escape(name.decode())}" for name in OURS)
 )
+_IPV4 = r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_HEX = r"[0-9A-Fa-f]{1,4}"
+#: A port, a path or a name may follow after a colon, and precede one: the longest of them first.
 _ADDRESS = re.compile(
-    r"(?<![\w:.-])(?:"
-    r"(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}"  # Ethernet; InfiniBand has 20 bytes
-    r"|(?:\d{1,3}\.){3}\d{1,3}"
-    r"|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}"
-    r"|(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?::(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?"
-    r")(?![\w:])"
+    r"(?<![\w.])(?:"
+    r"(?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}"  # Ethernet has 6 bytes, InfiniBand 20
+    rf"|(?:{_HEX}:){{6}}(?:{_IPV4}|{_HEX}:{_HEX})"
+    rf"|(?:{_HEX}(?::{_HEX}){{0,6}})?::(?:(?:{_HEX}:){{0,6}}(?:{_IPV4}|{_HEX}))?"
+    rf"|{_IPV4}"
+    r")(?!\w)"
 )
-#: Where texts of ours and the kernel's name a task: name[pid], Comm: name, task name:pid.
-_TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=Comm: )\S+|(?<=task )\S+(?=:\d)")
-#: Where they name a cgroup: in our sentences, and in the kernel's about an OOM kill, which names a task as well.
-_CGROUP = re.compile(r"(?<=cgroup )/[^\s,;()]+|(?<=memcg=)/[^\s,]+")
-_KILLED = re.compile(r"(?<=task=)[^,]+(?=,pid=)|(?<=\()[^()]+(?=\) total-vm:)|\S+(?= invoked oom-killer)")
+#: Where texts of ours, and what else looks like them, name a task: name[pid], task name:pid.
+_TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)")
+#: Where our sentences name a cgroup, which may have spaces.
+_CGROUP = re.compile(r"(?<=cgroup )/[^,;()]+")
 
 _NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
@@ -47,12 +59,13 @@ _OWN_COLUMNS = frozenset({"kind", "waker_kind", "state", "counted", "context", "
 _OWN_PROBES = frozenset({"detectors"})
 #: Where a row says what kind its ``name`` is of, these are people's, also those that are like words of ours.
 _NAMED_KINDS = (b"cgroup", b"task", b"own")
-#: Of a process's functions: what Python's begin with, where in a file one without a name is, and what is none.
-_FUNCTION = re.compile(r"(py::)?(.+?)(\+0x[0-9a-f]+\]?)?", re.DOTALL)
-_NO_FUNCTION = frozenset(
-    f"[{what}]"
-    for what in ("unknown", "anonymous", "process ended", "another pid namespace", "symbols late", "stack lost", "vdso")
+#: Of a process's functions, words of ours around what people named: before it, and after it where in a file it is.
+_FUNCTION = re.compile(
+    rf"({re.escape(brackets.BEFORE_EXEC)}|{re.escape(brackets.UNRECORDED)})(.+)(\])|"
+    rf"(py::|{re.escape(brackets.UNKNOWN_AT)})?(.+?)(\+0x[0-9a-f]+\]?)?",
+    re.DOTALL,
 )
+_NOWHERE = re.compile(rf"{re.escape(brackets.UNKNOWN_AT)}0x[0-9a-f]+\]")
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -98,9 +111,14 @@ class Redactor:
     def function(self, symbol: str) -> str:
         """Return a function of a process, or what it is part of, hashed; what says that there is none, as it is."""
         parts = _FUNCTION.fullmatch(symbol)
-        if parts is None or symbol in _NO_FUNCTION:
+        if parts is None or symbol in brackets.OWN or _NOWHERE.fullmatch(symbol):
             return symbol
-        return f"{parts[1] or ''}{self.name(parts[2])}{parts[3] or ''}"
+        before, name, after = parts.groups()[:3] if parts[2] else parts.groups()[3:]
+        return f"{before or ''}{self.name(name)}{after or ''}"
+
+    def id(self, alert_id: str) -> str:
+        """Return another id of 16 hexadecimal digits: an alert's is a hash that names go into, and could be guessed."""
+        return hmac.new(self._key, b"alert\0" + alert_id.encode(), hashlib.sha256).hexdigest()[:16]
 
     def learn(self, names: Iterable[str]) -> None:
         """Remember names that have to go wherever they are part of a text."""
@@ -118,20 +136,25 @@ class Redactor:
                 self.learn(map(_text, window.rows["name"][peoples].tolist()))
             if _are_functions(window.rows.dtype):
                 modules = window.rows["module"][window.rows["kind"] != b"k"]
-                self.learn(set(map(_text, modules.tolist())) - _NO_FUNCTION)
+                self.learn(set(map(_text, modules.tolist())) - brackets.OWN)
             for column in _columns(window.rows):
                 if column.name_like:
                     self.learn(map(_text, set(column.values.reshape(-1).tolist())))
 
     def learn_header(self, header: Mapping[str, Any]) -> None:
-        """Remember the host's name and what was filtered by."""
+        """Remember the host's name, what was filtered by, labels, and the alert that it was recorded for."""
         self.learn(str(value) for key, value in header.items() if key in _HOST_KEYS)
         filters = header.get("filters")
         if isinstance(filters, dict):
             self.learn(str(filters[key]) for key in ("cgroup",) if key in filters)
+        labels = header.get("labels")
+        if isinstance(labels, Mapping):
+            self.learn(str(value) for value in labels.values() if not str(value).isdecimal())
+        if alert := occasion(header):
+            self.learn_alert(alert)
 
     def text(self, text: str) -> str:
-        """Return a text without the names learnt, what looks like a task's name, and addresses."""
+        """Return a text without names in the kernel's sentences, those learnt, what is like a task, and addresses."""
         if self._known is None:
             alike = self._names & own_words()
             names = rf"(?:{_any_of(self._names - alike)})(?![\w/-])"
@@ -148,6 +171,8 @@ class Redactor:
         if isinstance(value, (list, tuple)):
             return [self.tree(item, "", depth + 1) for item in value]
         if isinstance(value, str):
+            if key == _KERNEL_COMMAND:
+                return unnamed_kernel_command(value, self)
             return self.name(value) if key in _HOST_KEYS else self.text(value)
         return value
 
@@ -192,7 +217,11 @@ class Redactor:
         return f"h-{digest.hexdigest()[:10]}"
 
     def _redacted(self, text: str) -> str:
-        for pattern in (self._known, _TASK, _CGROUP, _KILLED, _ADDRESS):
+        if line := _BOOTED.search(text):
+            text = line[1] + unnamed_kernel_command(line[2], self)
+        # Before the names known: one of them may be like a part of a sentence.
+        text = without_names(text, self._once)
+        for pattern in (self._known, _TASK, _CGROUP, _ADDRESS):
             text = pattern.sub(lambda match: self._once(match[0]), text) if pattern else text
         return text
 

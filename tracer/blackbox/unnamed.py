@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tracer.alerts.alert import Alert, Subject
+from tracer.alerts.record import OCCASION, alert_record, occasion
+from tracer.blackbox.commandline import unnamed_command, unnamed_value
 from tracer.blackbox.redact import Redactor
 
 __all__ = ["unnamed_alert", "unnamed_header"]
@@ -19,7 +21,16 @@ _NAMELESS = frozenset({"node", "cpu", "memory"})
 
 def unnamed_header(header: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Return a recording's header, redacted."""
-    return {key: value if key in _OWN else redactor.tree(value, key) for key, value in header.items()}
+    hidden = {key: value if key in _OWN else redactor.tree(value, key) for key, value in header.items()}
+    if isinstance(labels := header.get("labels"), Mapping):
+        hidden["labels"] = {name: unnamed_value(str(value), redactor) for name, value in labels.items()}
+    if OCCASION in hidden:
+        alert = occasion(header)
+        hidden[OCCASION] = alert_record(unnamed_alert(alert, redactor)) if alert else None
+    command = header.get("command")
+    if isinstance(command, (list, tuple)):
+        hidden["command"] = unnamed_command([str(one) for one in command], redactor)
+    return hidden
 
 
 def unnamed_alert(alert: Alert, redactor: Redactor) -> Alert:
@@ -34,7 +45,8 @@ def unnamed_alert(alert: Alert, redactor: Redactor) -> Alert:
         summary=redactor.text(condition.summary),
         culprit=culprit,
     )
-    return replace(alert, condition=hidden, node=redactor.name(alert.node))
+    # What was recorded stays on the node: its path and its stacks say names only.
+    return replace(alert, id=redactor.id(alert.id), condition=hidden, node=redactor.name(alert.node), evidence=None)
 
 
 def _subject(subject: Subject, redactor: Redactor) -> Subject:

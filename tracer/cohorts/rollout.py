@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.cohorts.contrast import Contrast, contrast, nodes_needed
-from tracer.cohorts.membership import Cohort, Key, find_key, grouped
+from tracer.cohorts.membership import Cohort, Key, chosen, find_key, grouped
 from tracer.cohorts.quantities import Quantity, quantities
 from tracer.compare import limits
 from tracer.compare.alignment import Grid, align
 from tracer.compare.facts import LABEL, Split, split
 from tracer.compare.node import Node
-from tracer.compare.selection import comparable, labels
+from tracer.compare.selection import comparable, labels, without_copies
 
 __all__ = ["MOST_COHORTS", "Effect", "Rollout", "compare_cohorts"]
 
@@ -64,7 +64,7 @@ class Rollout:
     Attributes:
         key: what they were grouped by.
         grid: the windows that were compared, and the nodes in them.
-        reference: the largest cohort, with which the ``others`` are compared.
+        reference: the cohort with which the ``others`` are compared; ``why`` it is, in words.
         effects: by cohort and quantity; those that are told first, what is surest first.
         small: cohorts with too few nodes, those beyond the limit included.
         unlabelled: nodes of which the key is not known.
@@ -76,6 +76,7 @@ class Rollout:
     key: Key
     grid: Grid
     reference: Cohort
+    why: str
     others: tuple[Cohort, ...]
     effects: tuple[Effect, ...]
     small: tuple[Cohort, ...]
@@ -91,23 +92,33 @@ class Rollout:
         return tuple(one for one in self.effects if one.told)
 
 
-def compare_cohorts(nodes: Sequence[Node], by: str) -> Rollout:
-    """Compare the cohorts that ``by`` makes of the nodes. Raises UsageError when no recording knows that key."""
+def compare_cohorts(nodes: Sequence[Node], by: str, wanted: str | None = None) -> Rollout:
+    """Compare the cohorts that ``by`` makes of the nodes with the one that is ``wanted``, else with the largest.
+
+    Raises UsageError when no recording knows that key, or none has the value that is wanted.
+    """
     key = find_key(by, nodes)
-    alike, left_out = comparable(nodes)
+    once, left_out = without_copies(nodes)
+    alike, unlike = comparable(once)
+    left_out += unlike
     grid, misplaced = align(alike)
     left_out += [(node.path, why) for node, why in misplaced]
     cohorts, unknown = grouped(key, grid.nodes)
     names = labels(grid.nodes)
+    if wanted is not None:
+        first = chosen(wanted, key, cohorts)
+        cohorts = [first, *(one for one in cohorts if one is not first)]
     enough = [one for one in cohorts if len(one.units) >= limits.FEWEST_IN_COHORT]
-    others = enough[1 : 1 + MOST_COHORTS]
-    reference = enough[0] if enough else Cohort("", ())
-    compared = {place for one in enough[: 1 + MOST_COHORTS] for unit in one.units for place in unit}
+    reference, others = Cohort("", ()), []
+    if enough and enough[0] is cohorts[0]:
+        reference, others = enough[0], enough[1 : 1 + MOST_COHORTS]
+    compared = {place for one in (reference, *others) for unit in one.units for place in unit}
     remarks = [(names[place], remark) for place in sorted(compared) for remark in grid.nodes[place].remarks]
     return Rollout(
         key=key,
         grid=grid,
         reference=reference,
+        why=_why(enough) if wanted is None else "chosen",
         others=tuple(others),
         effects=tuple(_effects(grid, reference, others)),
         small=tuple(one for one in cohorts if one is not reference and one not in others),
@@ -117,6 +128,12 @@ def compare_cohorts(nodes: Sequence[Node], by: str) -> Rollout:
         remarks=tuple(remarks),
         twice=tuple(_twice(grid, (reference, *others))),
     )
+
+
+def _why(cohorts: Sequence[Cohort]) -> str:
+    """Say why the first cohort is the reference."""
+    alike = len(cohorts) > 1 and len(cohorts[0].units) == len(cohorts[1].units)
+    return "the lowest version of the largest; --reference chooses" if alike else "the largest"
 
 
 def _effects(grid: Grid, reference: Cohort, others: Sequence[Cohort]) -> list[Effect]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import Protocol
 
 import numpy as np
 
 from tracer.collect.snapshots import Snapshots
-from tracer.collect.tables import table_rows
+from tracer.collect.tables import TableRows
 from tracer.kernel import cpus
 from tracer.kernel.names import cut_names
 from tracer.kernel.session import Session
@@ -45,6 +44,12 @@ class Collector:
         self._session = session
         self._names = names
         self._maps = {name: Snapshots(session.array(name), tables) for name, tables in _tabled(session).items()}
+        self._tables = {
+            (probe.name, table.name): TableRows(table, session.shapes[table.map], self._maps[table.map])
+            for probe in session.probes
+            for table in probe.tables
+            if isinstance(table, Table) and table.map and not table.derive
+        }
         self._polled = {probe.name: _polled(session, probe, dict(settings or {})) for probe in session.probes}
         self._nothing = {
             (probe.name, table.name): _empty(probe, table, names)
@@ -83,15 +88,21 @@ class Collector:
             snapshots.take()
         self._online_at_start, self._online_now = self._online_now, self._online.read()
         self._unclocked = self._clock_newcomers() if self._clocked else 0
+        if self._online_now - self._online_at_start and self._session.programs:
+            self._session.programs.miss("CPUs came online")
         events = self._events()
         end_ns = time.monotonic_ns()
         windows = [window for probe in self._session.probes for window in self._windows(probe, events, end_ns)]
         self._start_ns = end_ns
         return windows
 
-    def pause(self) -> None:
-        """Let readers end what must not last a whole long interval (the kernel's accounting)."""
-        self._tell_readers("pause", time.monotonic_ns())
+    def keep_up(self) -> None:
+        """Let readers end what must not last a whole long interval (the kernel's accounting), and take what can't wait.
+
+        Call it once a second.
+        """
+        self._tell_readers("pause")
+        self._tell_readers("drain")
 
     def forget(self) -> None:
         """Let readers tell again what they tell once (names of stacks)."""
@@ -104,17 +115,18 @@ class Collector:
             if polled:
                 polled.close()
 
-    def _tell_readers(self, what: str, *arguments: int) -> None:
+    def _tell_readers(self, what: str) -> None:
         for polled in self._polled.values():
             method = getattr(polled, what, None)
             if method:
-                method(*arguments)
+                method()
 
     def _windows(self, probe: Probe, events: _Events, end_ns: int) -> list[Window]:
         polled = self._polled[probe.name]
         read = polled.read(end_ns) if polled else {}
         windows = [
-            Window(probe.name, table, self._start_ns, end_ns, rows, losses) for table, (rows, losses) in read.items()
+            Window(probe.name, table, self._start_ns, end_ns, cut_names(rows), losses)
+            for table, (rows, losses) in read.items()
         ]
         losses = self._losses(probe)
         for table in probe.tables:
@@ -122,7 +134,7 @@ class Collector:
                 continue  # a reader's or a source's, above
             # A probe's losses are told once, with its first table.
             windows.append(self._window(probe, table, events, end_ns, losses if table is probe.tables[0] else {}))
-        return [replace(window, rows=cut_names(window.rows)) for window in windows]
+        return windows
 
     def _window(
         self,
@@ -136,7 +148,7 @@ class Collector:
             key = (probe.name, table.name)
             rows, untold = events.get(key) or (self._nothing[key], 0)
             losses = {**losses, "suppressed": losses.get("suppressed", 0) + untold} if table.rank else losses
-            return Window(probe.name, table.name, self._start_ns, end_ns, rows, losses)
+            return Window(probe.name, table.name, self._start_ns, end_ns, cut_names(rows), losses)
         snapshots = self._maps[table.map]
         if table.derive:
             more: Mapping[str, int]
@@ -146,9 +158,9 @@ class Collector:
                 rows, offline = self._of_online(rows)
                 losses["offline"] = offline
         else:
-            rows = table_rows(table, self._session.shapes[table.map], snapshots)
+            rows = self._tables[probe.name, table.name].read()
             rows = table.named(rows, self._names) if table.named else rows
-        return Window(probe.name, table.name, snapshots.start_ns, snapshots.end_ns, rows, losses)
+        return Window(probe.name, table.name, snapshots.start_ns, snapshots.end_ns, cut_names(rows), losses)
 
     def _of_online(self, rows: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the rows of CPUs that were online at both ends, and how many others there were.

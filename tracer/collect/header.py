@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tracer
+from tracer.escape import printable
 from tracer.kernel import cpus
 from tracer.kernel.clock import offset_ns
 from tracer.kernel.fingerprint import read_fingerprint
 from tracer.kernel.session import Session
 from tracer.probe import Clock, Probe
 
-__all__ = ["describe", "recording_header"]
+__all__ = ["command_line", "describe", "recording_header"]
+
+_MOST_ARGUMENTS, _LONGEST = 64, 200
+#: A sink's address may be all it takes to send there.
+_SECRET = re.compile(r"(\w://)(?:[^/@\s]*@)?([^/?#\s]*)\S*")
 
 
 def recording_header(
@@ -36,6 +43,7 @@ def recording_header(
         "kernel": os.uname().release,
         "architecture": os.uname().machine,
         "boot_id": boot_id,
+        "command": command_line(sys.argv),
         "cpus": session.options.cpu_count,
         "interval_ns": interval_ns,
         "clock_offset_ns": offset_ns()[0],
@@ -46,6 +54,16 @@ def recording_header(
         "missing": [list(item) for item in session.missing],
         "fingerprint": fingerprint,
     }
+
+
+def command_line(arguments: Sequence[str]) -> list[str]:
+    """Return what was typed, without our own path: 64 arguments of 200 printable characters at most.
+
+    Of URLs the scheme and the host remain.
+    """
+    shown = [_SECRET.sub(r"\1\2/…", printable(one)) for one in arguments[1 : _MOST_ARGUMENTS + 1]]
+    cut = ["…"] if len(arguments) > _MOST_ARGUMENTS + 1 else []
+    return ["foreshock", *(f"{one[:_LONGEST]}…" if len(one) > _LONGEST else one for one in shown), *cut]
 
 
 def describe(probes: Sequence[Probe]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ class Request:
 
     ``job`` (also a pod's name) and ``rank`` stand for the process or cgroup that they are here, see ``for_job``.
     ``labels`` are kept with the recording.
+    ``insist``: probes that are named have to run, else what can run does.
     ``sentinels``, ``keep`` and ``constants`` are the agent's: rings for so many processes, capabilities it needs all
     along, and probes' settings other than their own.
     """
@@ -28,6 +29,7 @@ class Request:
     rank: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     sentinels: int = 0
+    insist: bool = True
     keep: tuple[str, ...] = ()
     constants: Mapping[str, int] = field(default_factory=dict)
 

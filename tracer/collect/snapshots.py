@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ __all__ = ["Snapshots"]
 #: A look takes about 2 µs, a program's writes a tenth of that.
 _LOOKS = 50
 _FEW = 32
+#: At once: what comparing them takes stays in the CPU's cache.
+_COMPARED_BYTES = 64 << 10
+_NONE = np.zeros(0, "u8")
 
 
 class Snapshots:
@@ -26,11 +30,9 @@ class Snapshots:
     ``peaks`` are set back to 0 in the live map.
 
     Programs go on writing meanwhile: first a row's keys, then a value's sum, then its slot. So that no copy, whichever
-    part of a row it reads first, puts a count under the wrong key or loses it, keys and sums are read once more after
-    it, last what was written first. Then a count in ``after`` has its key there, and had its sum in this second
-    reading: rows whose reading ``moved`` in this interval or, for a sum that came just before its count, in the one
-    before, are all that can have counted, since no program stands still for an interval between two stores.
-    Differences are those of the copies: of a value torn apart, sum and count may come in two intervals, each once.
+    part of a row it reads first, puts a count under the wrong key, keys are read once more after it: a count in
+    ``after`` has its key there. Differences are those of the copies: of a value torn apart, sum and count may come in
+    two intervals, each once.
 
     Rows of tables with ``writes`` are copied until none of these numbers is odd or moved meanwhile. One that a program
     is kept from finishing (its CPU was taken away) stays as it was in the snapshot before: ``stale`` counts those.
@@ -41,9 +43,6 @@ class Snapshots:
         self._used = live[used.pop()] if len(used) == 1 and "" not in used else None
         self._keys = sorted({key for table in tables for key in table.keys})
         self._peaks = sorted({peak for table in tables for peak in table.peaks})
-        self._sums = {
-            table.histogram: [np.zeros(len(live), "u8") for _ in range(3)] for table in tables if table.histogram
-        }
         self._writes = [live[name] for name in sorted({name for table in tables for name in table.writes})]
         self.stale = 0
         self.live = live
@@ -52,22 +51,24 @@ class Snapshots:
         self._live, self.was, self.now = _Members(live), _Members(self.before), _Members(self.after)
         # As bytes: numpy copies structs member by member.
         self._bytes, self._copy, self._older = (_bytes(rows) for rows in (live, self.after, self.before))
+        self._words, self._older_words = _words(self.after), _words(self.before)
+        self._step = max(1, _COMPARED_BYTES // live.dtype.itemsize)
         self.start_ns = self.end_ns = time.monotonic_ns()
         self.rows: npt.NDArray[np.intp] = np.arange(len(live) if self._used is None else 0)
+        self._changed: npt.NDArray[np.intp] | None = None
 
     def take(self) -> None:
         """Copy the live rows; what was ``after`` becomes ``before``."""
         self.before, self.after = self.after, self.before
         self.was, self.now = self.now, self.was
         self._copy, self._older = self._older, self._copy
+        self._words, self._older_words = self._older_words, self._words
         self.start_ns = self.end_ns
         self._copy_rows()
-        for histogram, readings in self._sums.items():
-            readings.append(readings.pop(0))
-            readings[-1][self.rows] = self._live[f"{histogram}.sum"][self.rows]
-        for key in self._keys:
+        self._changed = None
+        for key in self._keys if len(self.rows) else ():
             self.now[key][self.rows] = self._live[key][self.rows]
-        for peak in self._peaks:
+        for peak in self._peaks if len(self.rows) else ():
             # Of no more than this interval. What a program stores at the same moment counts for one of the two.
             self._live[peak][self.rows[self.now[peak][self.rows] > 0]] = 0
         self.end_ns = time.monotonic_ns()
@@ -79,7 +80,7 @@ class Snapshots:
             np.copyto(self._copy, self._bytes)
         else:
             # Rows are given out for good, so each stays in every later snapshot.
-            self.rows = np.flatnonzero(self._used)
+            (self.rows,) = self._used.nonzero()
             self._copy[self.rows] = self._bytes[self.rows]
 
     def _copy_whole(self, row: int) -> bool:
@@ -92,11 +93,20 @@ class Snapshots:
         self._copy[row] = self._older[row]
         return False
 
-    def moved(self, histogram: str) -> npt.NDArray[np.bool_]:
-        """Tell, for each of ``rows``, whether a histogram's sum moved in this interval or the one before."""
-        oldest, _, latest = self._sums[histogram]
-        moved: npt.NDArray[np.bool_] = oldest[self.rows] != latest[self.rows]
-        return moved
+    def changed(self) -> npt.NDArray[np.intp]:
+        """Return the rows in which the two copies differ in any byte: all that can have counted."""
+        if self._changed is None:
+            differences = [self._difference(start) for start in range(0, len(self.rows), self._step)]
+            differing = differences[0] if len(differences) == 1 else np.concatenate([_NONE, *differences])
+            self._changed = self.rows[differing.nonzero()]
+        return self._changed
+
+    def _difference(self, start: int) -> npt.NDArray[Any]:
+        """Return, of some of ``rows``, numbers that are 0 where the two copies are equal."""
+        end = start + self._step
+        some = slice(start, end) if self._used is None else self.rows[start:end]
+        difference: npt.NDArray[Any] = np.bitwise_or.reduce(self._words[some] ^ self._older_words[some], axis=1)
+        return difference
 
     def total(self, path: str) -> int:
         """Return the sum of a counter in ``after``, modulo its width."""
@@ -123,3 +133,8 @@ class _Members(dict[str, np.ndarray]):
 
 def _bytes(rows: np.ndarray) -> np.ndarray:
     return rows.view(f"V{rows.dtype.itemsize}")
+
+
+def _words(rows: np.ndarray) -> npt.NDArray[Any]:
+    """Return rows as numbers, shape (rows, words), as wide as every struct with 64-bit members allows."""
+    return rows.view("u8" if rows.dtype.itemsize % 8 == 0 else "u1").reshape(len(rows), -1)

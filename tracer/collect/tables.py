@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,81 +12,62 @@ from tracer.histogram import SLOTS
 from tracer.kernel.job import MapShape
 from tracer.probe import Table
 
-__all__ = ["table_rows", "table_dtype"]
+__all__ = ["TableRows"]
 
 _Index = npt.NDArray[np.intp]
 
 
-def table_dtype(table: Table, shape: MapShape) -> np.dtype:
-    """Return the rows' layout: axes, keys, counters, gauges and peaks, then a histogram's sum and slots."""
-    keys = [(name, shape.dtype[name]) for name in table.keys]
-    counters = [_column(path) for path in (*table.counters, *table.gauges, *table.peaks)]
-    return _dtype(tuple(filter(None, table.by)), tuple(keys), tuple(counters), bool(table.histogram))
+class TableRows:
+    """Makes one table's rows of a map's snapshots, interval by interval.
 
-
-# The same object every time: numpy compares the fields of others one by one.
-@lru_cache
-def _dtype(
-    axes: tuple[str, ...], keys: tuple[tuple[str, np.dtype], ...], counters: tuple[str, ...], histogram: bool
-) -> np.dtype:
-    fields: list[Any] = [(name, "u4") for name in axes]
-    fields += [*keys, *((name, "u8") for name in counters)]
-    if histogram:
-        fields += [("sum", "u8"), ("slots", "u4", (SLOTS,))]
-    return np.dtype(fields)
-
-
-def table_rows(table: Table, shape: MapShape, snapshots: Snapshots) -> np.ndarray:
-    """Return the rows in which anything counted between the snapshots, as ``Window.rows`` describes them.
-
-    Differences are taken modulo the counter's width: a u32 cell may wrap between two snapshots. Counts go on when a
-    row is given to another key, so what it counted in the interval is told under that.
+    ``dtype`` is the rows' layout: axes, keys, counters, gauges and peaks, then a histogram's sum and slots.
     """
-    chosen = _candidates(table, snapshots)
-    rows = np.zeros(len(chosen), dtype=table_dtype(table, shape))
-    if not len(chosen):
-        return rows
-    place = chosen
-    for name, (_, size) in zip(reversed(table.by), reversed(shape.axes), strict=True):
-        if name:
-            rows[name] = place % size
-        place = place // size
-    for name in (*table.keys, *table.gauges, *table.peaks):
-        rows[_column(name)] = snapshots.now[name][chosen]
-    for path in table.counters:
-        rows[_column(path)] = _difference(path, snapshots, chosen)
-    if table.histogram:
-        rows["sum"] = _difference(f"{table.histogram}.sum", snapshots, chosen)
-        rows["slots"] = _difference(f"{table.histogram}.slots", snapshots, chosen)
-    counted = np.zeros(len(rows), dtype=bool)
-    for name in (*map(_column, table.counters), *(("sum",) if table.histogram else ())):
-        counted |= rows[name] > 0
-    if table.histogram:
-        counted |= rows["slots"].any(axis=1)
-    return rows if counted.all() else rows[counted]
 
+    def __init__(self, table: Table, shape: MapShape, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
+        self._axes = [(name, size) for name, (_, size) in zip(reversed(table.by), reversed(shape.axes), strict=True)]
+        self._values = [(_column(path), path) for path in (*table.keys, *table.gauges, *table.peaks)]
+        self._counts = [(_column(path), path) for path in table.counters]
+        self._slots = bool(table.histogram)
+        fields: list[Any] = [(name, "u4") for name in table.by if name]
+        fields += [(name, shape.dtype[name]) for name in table.keys]
+        fields += [(_column(path), "u8") for path in (*table.counters, *table.gauges, *table.peaks)]
+        if table.histogram:
+            fields += [("sum", "u8"), ("slots", "u4", (SLOTS,))]
+            self._counts += [(name, f"{table.histogram}.{name}") for name in ("sum", "slots")]
+        self.dtype = np.dtype(fields)
+        self._none = np.zeros(0, self.dtype)
 
-# Below, members are taken first and rows of them then: a row of the map holds a kilobyte of other members.
+    def read(self) -> np.ndarray:
+        """Return the rows in which anything counted between the snapshots, as ``Window.rows`` describes them.
 
-
-def _candidates(table: Table, snapshots: Snapshots) -> _Index:
-    """Pick the rows in which anything can have counted: comparing all slots would read all of a big node's memory."""
-    rows = snapshots.rows
-    changed = np.zeros(len(rows), dtype=bool)
-    for path in table.counters:
-        changed |= snapshots.was[path][rows] != snapshots.now[path][rows]
-    if table.histogram:
-        changed |= snapshots.moved(table.histogram)
-        # Only zeros leave the sum as it is, and they have a slot of their own.
-        slots = f"{table.histogram}.slots"
-        changed |= snapshots.was[slots][rows, 0] != snapshots.now[slots][rows, 0]
-    return rows[changed]
-
-
-def _difference(path: str, snapshots: Snapshots, chosen: _Index) -> np.ndarray:
-    difference: np.ndarray = snapshots.now[path][chosen]
-    difference -= snapshots.was[path][chosen]
-    return difference
+        Differences are taken modulo the counter's width: a u32 cell may wrap between two snapshots. Counts go on when
+        a row is given to another key, so what it counted in the interval is told under that.
+        """
+        snapshots = self._snapshots
+        chosen = snapshots.changed()
+        if not len(chosen):
+            return self._none
+        rows = np.empty(len(chosen), self.dtype)
+        place = chosen
+        for name, size in self._axes:
+            if name:
+                rows[name] = place % size
+            place = place // size
+        # Members are taken first and rows of them then: a row of the map holds a kilobyte of other members.
+        for column, path in self._values:
+            rows[column] = snapshots.now[path][chosen]
+        for column, path in self._counts:
+            difference = snapshots.now[path][chosen]
+            difference -= snapshots.was[path][chosen]
+            rows[column] = difference
+        counted = np.zeros(len(rows), dtype=bool)
+        for column, _ in self._counts:
+            counts = rows[column]
+            counted |= counts.any(axis=1) if counts.ndim > 1 else counts > 0
+            if np.count_nonzero(counted) == len(rows):
+                return rows
+        return rows[counted]
 
 
 def _column(path: str) -> str:

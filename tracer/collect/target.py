@@ -21,6 +21,8 @@ __all__ = ["IN_HOST_PIDS", "for_job"]
 IN_HOST_PIDS = "run foreshock in the host's: docker --pid=host, hostPID: true, or nsenter -t 1 -p"
 
 _SHOWN = 6
+_COUNTED = "a rank is known where its number of ranks is, too (RANK and WORLD_SIZE, SLURM_PROCID and SLURM_NTASKS); "
+_NOBODY = "no process here says of itself, or by its cgroup, whose it is"
 
 
 def for_job(request: Request, names: CgroupNames) -> tuple[Request, list[str]]:
@@ -51,7 +53,7 @@ def for_job(request: Request, names: CgroupNames) -> tuple[Request, list[str]]:
         shown = ", ".join(printable(job) for job in sorted(jobs)[:_SHOWN]) + (", …" if len(jobs) > _SHOWN else "")
         raise UsageError(
             f"{asked}: no process of it runs on this node.",
-            hint=f"here are {shown}" if jobs else "no process here says of itself, or by its cgroup, whose it is",
+            hint=f"{_COUNTED if request.rank is not None else ''}here are {shown}" if jobs else _NOBODY,
         )
     whose = {one.labels.job or one.labels.pod for one in found}
     if request.job is None and len(whose) > 1:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tracer.collect.choice import choose
+from tracer.collect.choice import Choice, choose
 from tracer.collect.collector import Collector
 from tracer.collect.header import recording_header
 from tracer.collect.request import Request
@@ -27,8 +27,8 @@ __all__ = ["Request", "Trace"]
 
 _Answer = TypeVar("_Answer")
 
-#: The kernel's accounting of BPF run time is on no longer than this at a time.
-_ACCOUNTING_SECONDS = 1.0
+#: The kernel's accounting of BPF run time is on no longer than this at a time, and no ring of records has more to hold.
+_AT_ONCE_SECONDS = 1.0
 #: A sleep may end so much early.
 _ABOUT_NS = 1_000_000
 _FOREIGN = (
@@ -61,30 +61,22 @@ class Trace:
         cpus.leave_undisturbed()
         self._session = attach(choice.probes, options)
         try:
-            self._insist(choice.named)
+            if request.insist:
+                self._insist(choice.named)
             if attached:
                 self._session.settle()
                 attached(self._session)
             self._session.delegate()
             self._restricted = restricted_sysctls()
             # Before the collector: its sources have threads.
-            deep = any(probe.tier == "deep" for probe in self._session.probes)
-            needed = [name for probe in self._session.probes for name in probe.capabilities]
-            needed += self._session.capabilities()
-            privilege.keep_only((*(privilege.KEPT_FOR_STACKS if deep else privilege.KEPT), *needed, *request.keep))
+            self._give_up_privileges()
             self._collector = Collector(self._session, self._names)
         except BaseException:
             self._session.close()
             raise
         self.began_ns = time.monotonic_ns()
         self._due_ns = self.began_ns + request.interval_ns
-        left_out = {**choice.left_out, **self._session.refused}
-        self.notes = [*notes, *_left_out(left_out)]
-        # What auto chose runs as far as this kernel goes: the header has the rest, and reports and doctor say it.
-        parts = [(name, reason) for name, reason in self._session.missing if name in choice.named]
-        self.notes += [f"{name} runs without a part: {reason}" for name, reason in parts]
-        if foreign:
-            self.notes.append(_FOREIGN)
+        self.notes = [*notes, *self._lacks(choice), *([_FOREIGN] if foreign else [])]
         self.seconds = self._session.seconds
 
     @property
@@ -119,15 +111,16 @@ class Trace:
     def wait(self, sleep: Callable[[float], _Answer], seconds: float) -> _Answer:
         """Sleep through ``seconds`` of an interval with ``sleep``, and return what it returns: true if disturbed.
 
-        It is called twice where the kernel's accounting has to be ended meanwhile.
+        It is called once a second where something must not wait for the end of a longer interval: the kernel's
+        accounting, which is to end then, and records of which there is room for few.
         """
-        if seconds > _ACCOUNTING_SECONDS:
-            answer = sleep(_ACCOUNTING_SECONDS)
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > _AT_ONCE_SECONDS:
+            answer = sleep(_AT_ONCE_SECONDS)
             if answer:
                 return answer
-            self._collector.pause()
-            seconds -= _ACCOUNTING_SECONDS
-        return sleep(max(0.0, seconds))
+            self._collector.keep_up()
+        return sleep(max(0.0, left))
 
     def seconds_left(self) -> float:
         """Return how long the current interval still lasts; 0 when it is due."""
@@ -160,6 +153,22 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _give_up_privileges(self) -> None:
+        probes = self._session.probes
+        deep = any(probe.tier == "deep" for probe in probes)
+        needed = [name for probe in probes for name in probe.capabilities]
+        usual = privilege.KEPT_FOR_STACKS if deep else privilege.KEPT
+        privilege.keep_only((*usual, *needed, *self._session.capabilities(), *self.request.keep))
+
+    def _lacks(self, choice: Choice) -> list[str]:
+        """Say which probes do not run here, and of those that were named, which run without a part."""
+        # What auto chose runs as far as this kernel goes: the header has the rest, and reports and doctor say it.
+        parts = [(name, reason) for name, reason in self._session.missing if name in choice.named]
+        return [
+            *_left_out({**choice.left_out, **self._session.refused}),
+            *(f"{name} runs without a part: {reason}" for name, reason in parts),
+        ]
 
     def _insist(self, named: set[str]) -> None:
         for name in sorted(named & self._session.refused.keys()):

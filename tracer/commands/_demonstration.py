@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from tracer.commands._streams import aside
 from tracer.errors import UnavailableError
 from tracer.escape import printable
 from tracer.recording import RecordingWriter
+from tracer.reports.layout import wrap
 from tracer.units import count, duration
 from tracer.window import Window
 from tracer.workloads import Places, places
@@ -37,10 +39,10 @@ _FROM, _TO = 0.3, 0.7
 
 @dataclass(frozen=True)
 class _Phase:
-    """From ``at`` seconds on: what is told, and what begins."""
+    """From ``at`` seconds on: what is told, each on a line, and what begins."""
 
     at: float
-    text: str
+    texts: Sequence[str]
     begin: Callable[[], None]
 
 
@@ -64,7 +66,7 @@ def demonstrate(path: str, duration_ns: int, *, overwrite: bool) -> int:
             if name in header["refused"]:
                 raise UnavailableError(f"{name}: {header['refused'][name]}.", hint="foreshock doctor")
         writer = stack.enter_context(RecordingWriter(path, header, overwrite=overwrite))
-        _tell(progress, f"demo: tracing this node for {seconds:g} s")
+        _tell(progress, "demo: ", f"tracing this node for {seconds:g} s")
         intervals = 0
         _begin(phases, trace, progress)
         for windows in trace.intervals(stop, duration_ns):
@@ -73,7 +75,8 @@ def demonstrate(path: str, duration_ns: int, *, overwrite: bool) -> int:
             _begin(phases, trace, progress)
             progress.say(_live(windows, trace, seconds))
         progress.end()
-        _tell(progress, f"demo: {_elapsed(trace):2.0f} s  {'ended early' if stop.is_set() else 'done'}\n")
+        _tell(progress, _at(trace), "ended early" if stop.is_set() else "done")
+        aside("")
     if not intervals:
         os.unlink(path)
     return intervals
@@ -91,9 +94,9 @@ def _phases(stack: ExitStack, where: Places, seconds: float) -> list[_Phase]:
     for load in others:
         stack.enter_context(load)
     usual = (
-        f"{count(2 * _ROUNDS)} context switches/s between two processes,\n"
-        f"            {count(_PACKETS)} packets/s between two network namespaces of our own,\n"
-        f"            a task on CPU {where.busy} that sleeps 1 ms at a time"
+        f"{count(2 * _ROUNDS)} context switches/s between two processes,",
+        f"{count(_PACKETS)} packets/s between two network namespaces of our own,",
+        f"a task on CPU {where.busy} that sleeps 1 ms at a time",
     )
 
     def begin_others() -> None:
@@ -102,8 +105,8 @@ def _phases(stack: ExitStack, where: Places, seconds: float) -> list[_Phase]:
 
     return [
         _Phase(0, usual, begin_others),
-        _Phase(seconds * _FROM, f"and a hog: pid {hog.pid} takes CPU {where.busy} for 400 ms at a time", hog.go),
-        _Phase(seconds * _TO, "without the hog again", lambda: None),
+        _Phase(seconds * _FROM, [f"and a hog: pid {hog.pid} takes CPU {where.busy} for 400 ms at a time"], hog.go),
+        _Phase(seconds * _TO, ["without the hog again"], lambda: None),
     ]
 
 
@@ -111,17 +114,26 @@ def _begin(phases: list[_Phase], trace: Trace, progress: Progress) -> None:
     """Begin the phases that are due."""
     while phases and _elapsed(trace) >= phases[0].at - 0.5:
         phase = phases.pop(0)
-        _tell(progress, f"demo: {_elapsed(trace):2.0f} s  {phase.text}")
+        _tell(progress, _at(trace), *phase.texts)
         phase.begin()
+
+
+def _at(trace: Trace) -> str:
+    return f"demo: {_elapsed(trace):2.0f} s  "
 
 
 def _elapsed(trace: Trace) -> float:
     return (time.monotonic_ns() - trace.began_ns) / 1e9
 
 
-def _tell(progress: Progress, text: str) -> None:
+def _tell(progress: Progress, first: str, *texts: str) -> None:
+    """Say each text on lines of its own, as wide as the terminal, behind ``first`` and below it."""
     progress.end()
-    aside(text)
+    width, indent = shutil.get_terminal_size().columns, " " * len(first)
+    for text in texts:
+        for line in wrap(text, width, first, indent):
+            aside(line)
+        first = indent
 
 
 def _live(windows: Sequence[Window], trace: Trace, seconds: float) -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -45,8 +45,11 @@ def output(path: str | None, *, overwrite: bool) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def new_folder(path: str) -> Iterator[str]:
-    """Yield a folder to fill, which is gone again when that fails. Raises OutputError."""
+def new_folder(path: str) -> Iterator[Callable[[str], IO[bytes]]]:
+    """Yield what opens a file of that name in a new folder, which is gone again when that fails. Raises OutputError.
+
+    The folder has mode 0700, its files 0600: they may be copied to where the folder's mode protects nothing.
+    """
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -54,7 +57,7 @@ def new_folder(path: str) -> Iterator[str]:
     except OSError as error:
         raise _error(path, error) from None
     try:
-        yield path
+        yield lambda name: open(os.path.join(path, name), "xb", opener=_private)  # noqa: SIM115
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
         if isinstance(error, OSError):
@@ -77,6 +80,10 @@ def refuse_existing(path: str, overwrite: bool, inputs: Iterable[str] = ()) -> N
         raise OutputError(f"{shown(path)} is what is read.", hint="choose another name")
     if not overwrite:
         raise OutputError(f"{shown(path)} exists.", hint="choose another name, or replace it with --overwrite")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _link(temporary: str, path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import click
 
 from tracer.analysis.losses import missed
 from tracer.escape import printable
-from tracer.units import many
+from tracer.units import clip, many
 from tracer.window import Window
 
 __all__ = ["Progress"]
@@ -28,10 +29,10 @@ class Progress:
         self._lost = 0
 
     def say(self, text: str) -> None:
-        """Replace the line."""
+        """Replace the line. It ends where the terminal does: one that goes on below could not be taken away."""
         if self._line:
             self._shown = True
-            self._write(f"\r\x1b[K{text}")
+            self._write(f"\r\x1b[K{clip(text, shutil.get_terminal_size().columns - 1)}")
 
     def note(self, text: str) -> None:
         """Say something that stays. Text of the kernel is escaped."""

@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from tracer.commands._early import start_early
-from tracer.commands._options import INTERVAL, SIZE
+from tracer.commands._options import DURATION, INTERVAL, SIZE, refuse
 from tracer.commands._stopping import stopping, waking
 
 GROUP = "Run always"
 ORDER = 1
 
 _STATE = "/var/lib/foreshock/alerts.state"
+_CLOSEUPS = "/var/lib/foreshock/closeups"
 
 
 @click.command()
@@ -35,6 +36,14 @@ _STATE = "/var/lib/foreshock/alerts.state"
               help="Of each of these files, 64KiB to 1GiB.")  # fmt: skip
 @click.option("--stream", default="", metavar="HOST:PORT", help="Send alerts and windows to 'foreshock fleet serve'.")
 @click.option("--token-file", default="", metavar="FILE", help="Holds the stream's token.")
+@click.option("--closeup", type=click.Choice(["off", "page", "warning"]), default="off", show_default=True,
+              help="Alerts of that severity, or above it, have the deep probes run for some seconds; what they saw is "
+              "told with the alert.")  # fmt: skip
+@click.option("--closeup-for", type=DURATION, default="10s", show_default=True, help="How long they run, 2 to 60 s.")
+@click.option("--closeup-pause", type=DURATION, default="10m", show_default=True, help="From one to the next at least.")
+@click.option("--closeup-most", type=int, default=12, show_default=True, help="How many a day.")
+@click.option("--closeup-folder", default=_CLOSEUPS, show_default=True, metavar="DIR",
+              help="Where their recordings and reports go, the last 20.")  # fmt: skip
 @click.option("--state", metavar="FILE", help=f"Which alerts fire, for after a restart. As root: {_STATE}.")
 def agent(
     foreground: bool,
@@ -46,6 +55,11 @@ def agent(
     blackbox_size: int,
     stream: str,
     token_file: str,
+    closeup: str,
+    closeup_for: int,
+    closeup_pause: int,
+    closeup_most: int,
+    closeup_folder: str,
     state: str | None,
 ) -> None:
     """Watch this node all the time and tell what is about to go wrong, before the kernel does.
@@ -54,6 +68,7 @@ def agent(
     foreshock agent --foreground                             watch it at work
     foreshock agent --sink journald --sink webhook:https://hooks.example/x
     foreshock agent --stream collector:9750 --token-file /etc/foreshock/token
+    foreshock agent --closeup page                           a report of the bad seconds with each page
 
     Ctrl-C or SIGTERM ends it. deploy/foreshock-agent.service is a unit for systemd.
     """
@@ -67,12 +82,22 @@ def agent(
         from tracer.agent.orders import Orders
         from tracer.agent.screen import Screen
         from tracer.agent.service import Service
+        from tracer.alerts.alert import Severity
         from tracer.alerts.rules import rules
+        from tracer.closeup.terms import Terms
 
+        terms = None
+        if closeup == "off":
+            names = ("closeup_for", "closeup_pause", "closeup_most", "closeup_folder")
+            refuse(click.get_current_context(), "without --closeup", *names)
+        else:
+            terms = Terms(
+                Severity[closeup.upper()], closeup_for, closeup_pause, closeup_most, os.path.abspath(closeup_folder)
+            )
         kept = state or (_STATE if os.geteuid() == 0 else None)
         orders = Orders(
             interval, probes, sinks, shadow, blackbox, blackbox_size, stream, token_file,
-            Path(kept) if kept else None, foreground,
+            Path(kept) if kept else None, foreground, terms,
         )  # fmt: skip
         screen, service = Screen(foreground), Service()
         with Agent(orders, rules(), screen.note) as watching:

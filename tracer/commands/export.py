@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from tracer.commands._options import refuse
 from tracer.commands._range import RANGE, TimeRange
 from tracer.commands._redacting import redaction_options, redactor_of, without_names
 from tracer.commands._selecting import Intervals, checked_series, cpu_set, near
@@ -52,6 +53,7 @@ class _Format(click.ParamType):  # type: ignore[type-arg]  # not generic before 
 @click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads.")
 @click.option("--cpu", "cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8.")
 @click.option("--series", metavar="A,B", help="Only these probes or tables, for example offcpu or softirq.delay.")
+@click.option("--idle", is_flag=True, help="Of stacks off the CPU, those of idle waits, too.")
 @redaction_options
 @click.pass_context
 def export(
@@ -64,19 +66,23 @@ def export(
     pid: int | None,
     cpus: str | None,
     series: str | None,
+    idle: bool,
     redact: bool,
     key_file: str | None,
 ) -> None:
     """Write a recording for other viewers: flame graphs, profilers, spreadsheets.
 
-    Stacks (folded, speedscope, pprof) come from the deep probes: record with --deep. Times are in nanoseconds. "-" is
-    standard input. docs/reports.md describes each format.
+    Stacks (folded, speedscope, pprof) come from the deep probes: record with --deep. Times are in nanoseconds. Off the
+    CPU, waits of threads that have nothing to do are left out, and it says how much that is. "-" is standard input.
+    docs/reports.md describes each format.
 
     \b
     foreshock export node17.fsk --format folded | flamegraph.pl --countname ns > node17.svg
     foreshock export node17.fsk --format speedscope --range 40s..45s -o bad.speedscope.json
     foreshock export node17.fsk --format csv --series softirq.delay > delays.csv
     """
+    if form not in _OF_STACKS:
+        refuse(ctx, f"with --format {form}, which holds everything", "idle")
     from tracer.analysis.shapes import SAMPLES, STACKS
     from tracer.analysis.source import Source
     from tracer.commands._output import output, refuse_existing
@@ -84,7 +90,7 @@ def export(
     from tracer.reports.export.selection import Selection
 
     # A range may count from an interval's start that has none of these.
-    tables = {*SAMPLES, *STACKS} if form in _OF_STACKS and time is None else None
+    tables = {*SAMPLES, *STACKS, ("jobs", "members")} if form in _OF_STACKS and time is None else None
     with RecordingReader(file, tables) as reader:
         names = checked_series(series, reader.header)
         selection = Selection(pid=pid, cpus=cpu_set(cpus), series=names)
@@ -102,7 +108,7 @@ def export(
                 refuse_existing(path or "", overwrite, [file])
             elif form == "pprof" and sys.stdout.isatty():
                 raise UsageError("pprof is not for a terminal.", hint="-o profile.pb.gz")
-            pieces = _pieces(form, parts, source, header, "recording" if redactor else file)
+            pieces = _pieces(form, parts, source, header, "recording" if redactor else file, idle)
             first = next(pieces)  # what is wrong with the recording is found out before there is a file
             with output(path, overwrite=overwrite) as stream:
                 stream.write(first)
@@ -112,7 +118,9 @@ def export(
         ctx.exit(RecordingError.exit_code if reader.damage else 0)
 
 
-def _pieces(form: str, parts: Intervals, source: Source, header: Mapping[str, Any], file: str) -> Iterator[bytes]:
+def _pieces(
+    form: str, parts: Intervals, source: Source, header: Mapping[str, Any], file: str, idle: bool
+) -> Iterator[bytes]:
     if form == "json":
         from tracer.reports.export.tables import json_document
 
@@ -122,16 +130,18 @@ def _pieces(form: str, parts: Intervals, source: Source, header: Mapping[str, An
 
         tables = CsvTables(source, parts.selection)
         return _some((text for windows in parts for _, text in tables.lines(windows)), "rows of that table")
-    return _stacks(form, parts, source, file)
+    return _stacks(form, parts, source, file, idle)
 
 
-def _stacks(form: str, parts: Intervals, source: Source, file: str) -> Iterator[bytes]:
+def _stacks(form: str, parts: Intervals, source: Source, file: str, idle: bool) -> Iterator[bytes]:
     from tracer.reports.export.folded import folded
     from tracer.reports.export.pprof import pprof
     from tracer.reports.export.speedscope import speedscope
     from tracer.reports.export.stacks import StackWeights
+    from tracer.reports.sections.stacks import hidden
+    from tracer.units import duration, percent
 
-    weights = StackWeights(source, parts.selection, threads=form != "folded")
+    weights = StackWeights(source, parts.selection, threads=form != "folded", idle=idle)
     recorded = False
     for windows in parts:
         weights.add_interval(windows)
@@ -139,12 +149,17 @@ def _stacks(form: str, parts: Intervals, source: Source, file: str) -> Iterator[
     if not recorded:
         raise UsageError(f"{file} holds no stacks.", hint="they are recorded with: foreshock record --deep")
     if not weights.present():
+        if weights.idle.ns:
+            raise UsageError("all stacks of that part are idle waits.", hint="--idle shows them")
         raise UsageError(
             f"{file} holds no stacks of that part.", hint="choose another --range, --pid, --cpu or --series"
         )
     if weights.unkept:
         _say(f"warning: {weights.unkept} stacks or functions are without names: too many to keep.")
     title = f"{os.path.basename(file)} of {source.host or 'unknown host'}"
+    if not idle and (note := hidden(weights.idle)):
+        _say(note)
+        title += f", without {percent(weights.idle.share)} of {duration(weights.idle.total_ns)} off the CPU: idle waits"
     if form == "folded":
         return folded(weights)
     return speedscope(weights, title) if form == "speedscope" else pprof(weights, source, f"foreshock: {title}")
@@ -156,7 +171,7 @@ def _write_folder(path: str, parts: Intervals, source: Source) -> None:
     from tracer.reports.export.tables import CsvTables
 
     tables = CsvTables(source, parts.selection)
-    with new_folder(path) as folder:
+    with new_folder(path) as opened:
         files: dict[str, IO[bytes]] = {}
         left_out = set()
         try:
@@ -166,7 +181,7 @@ def _write_folder(path: str, parts: Intervals, source: Source) -> None:
                         left_out.add(name)
                         continue
                     if name not in files:
-                        files[name] = open(os.path.join(folder, f"{name}.csv"), "wb")  # noqa: SIM115
+                        files[name] = opened(f"{name}.csv")
                     files[name].write(text)
         finally:
             for file in files.values():

@@ -31,6 +31,7 @@ _LEAST_BYTES = 1 << 20
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--baseline", metavar="FILE2", help="Compare with this recording or black box.")
 @click.option("--text", "as_text", is_flag=True, help="Text instead of HTML, on the terminal unless -o says where to.")
+@click.option("--idle", is_flag=True, help="Show idle waits off the CPU, too; in the page it is a box to tick.")
 @redaction_options
 @click.option("--max-size", "most_bytes", type=SIZE, default="10MiB", show_default=True,
               help="Of the file; beyond, time and stacks lose detail, and it says so.")  # fmt: skip
@@ -42,6 +43,7 @@ def report(
     overwrite: bool,
     baseline: str | None,
     as_text: bool,
+    idle: bool,
     redact: bool,
     key_file: str | None,
     most_bytes: int,
@@ -79,8 +81,8 @@ def report(
     if path != "-":
         refuse_existing(path, overwrite, filter(None, (file, baseline)))
     redactor = redactor_of(redact, key_file)
-    found = gather(file, redactor)
-    before = gather(baseline, redactor) if baseline else None
+    found = gather(file, redactor, idle=idle)
+    before = gather(baseline, redactor, idle=idle) if baseline else None
     text = _as_text(found, before, to_terminal=path == "-") if as_text else _as_page(found, before, most_bytes)
     with output(path, overwrite=overwrite) as stream:
         stream.write(text.encode())
@@ -118,6 +120,6 @@ def _as_text(found: Gathered, before: Gathered | None, *, to_terminal: bool) -> 
     from tracer.reports.terminal import shows_unicode, wants_color
 
     sides = [Side(one.payload, one.signs, one.name, one.warning) for one in (found, before) if one]
-    width = shutil.get_terminal_size((80, 24)).columns if to_terminal and sys.stdout.isatty() else 80
+    width = shutil.get_terminal_size((80, 24)).columns if to_terminal else 80
     text = "\n".join(render(*sides, width=width, color=to_terminal and wants_color(sys.stdout))) + "\n"
     return text if not to_terminal or shows_unicode(sys.stdout) else plain_ascii(text)

@@ -1,6 +1,7 @@
 """Watch this node live, or step through a recording.
 
-Per CPU: waits for it, softirqs, interrupts; the worst waits with who held the CPU; devices; what foreshock costs.
+Per CPU: waits for it, softirqs, interrupts; whose time was taken by whom (--deep); the worst waits with who held the
+CPU; devices; what foreshock costs.
 """
 
 from __future__ import annotations

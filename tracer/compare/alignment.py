@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median_low
 
 import numpy as np
@@ -17,9 +18,10 @@ __all__ = ["Grid", "align"]
 # A column counts when so many of the nodes have it; a node, when it has so many of those columns.
 _PRESENT = 0.5
 _SHARED = 4
+_HALF = 0.5
 # Nodes with buckets this many times as long as most would make everybody's windows that long.
 _LONGER = 4
-_APART = "it has less than four windows in common with the others"
+_APART = "it has fewer than four windows in common with the others"
 _CLOCKLESS = "its clock is not known, and the others are compared by theirs"
 
 
@@ -59,9 +61,27 @@ class Grid:
                 self._lay(whole[place], node, node.numbers[series])
         return whole
 
+    @cached_property
+    def recorded(self) -> np.ndarray:
+        """Whether a node recorded at least half of a window, of the intervals that were read: (nodes, windows)."""
+        seen = np.zeros((len(self.nodes), self.windows))
+        for place, node in enumerate(self.nodes):
+            self._lay(seen[place], node, node.seen_ns)
+            seen[place] *= node.every
+        return np.asarray(seen >= _HALF * self.length_ns)
+
+    @property
+    def compared(self) -> int:
+        """How many windows hold something: that half of the nodes recorded."""
+        return int((self.recorded.mean(axis=0) >= _PRESENT).sum()) if self.nodes else 0
+
     def unix_ns(self, window: int) -> float:
         """Return when a window begins; NaN when the nodes have no time in common."""
         return float("nan") if self.by_start else float((self.first + window) * self.length_ns)
+
+    def own_ns(self, node: Node, window: int) -> int:
+        """Return when a window begins on a node, in ns since 1970 by its own recording."""
+        return (window + (node.start_ns // self.length_ns if self.by_start else self.first)) * self.length_ns
 
     def _lay(self, target: np.ndarray, node: Node, values: np.ndarray) -> None:
         first, values = _fitted(node, values, self.length_ns)
@@ -82,10 +102,10 @@ def align(nodes: Sequence[Node]) -> tuple[Grid, list[tuple[Node, str]]]:
             kept.append(node)
     grid = _shared(kept)
     if sum(_columns(node, grid) >= _SHARED for node in kept) < max(2, _PRESENT * len(kept)):
-        return _by_start(kept), left_out
+        return _coarse(_by_start(kept)), left_out
     late = [node for node in kept if _columns(node, grid) < _SHARED]
     left_out += [(node, _APART if node.clocked else _CLOCKLESS) for node in late]
-    return replace(grid, nodes=tuple(node for node in kept if node not in late)), left_out
+    return _coarse(replace(grid, nodes=tuple(node for node in kept if node not in late))), left_out
 
 
 def _shared(nodes: Sequence[Node]) -> Grid:
@@ -109,6 +129,14 @@ def _by_start(nodes: Sequence[Node]) -> Grid:
     length_ns = max((node.length_ns for node in nodes), default=1)
     lengths = [end - begin for begin, end in (_span(node, length_ns) for node in nodes)]
     return Grid(tuple(nodes), length_ns, 0, int(np.median(lengths)) if lengths else 0, by_start=True)
+
+
+def _coarse(grid: Grid) -> Grid:
+    """Return a grid of windows that are so long that most of them are recorded: intervals may come late, and rarely."""
+    while grid.compared < _PRESENT * grid.windows and grid.windows >= 2 * _SHARED:
+        first, last = grid.first // 2, (grid.first + grid.windows - 1) // 2
+        grid = replace(grid, length_ns=2 * grid.length_ns, first=first, windows=last - first + 1)
+    return grid
 
 
 def _span(node: Node, length_ns: int) -> tuple[int, int]:

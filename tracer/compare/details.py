@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 
 from tracer.analysis.finding import Finding
@@ -12,8 +13,9 @@ from tracer.analysis.verdict import judge
 from tracer.compare.comparison import Detail, Suspect
 from tracer.compare.metrics import METRICS, Series
 from tracer.compare.node import Node
+from tracer.compare.robbed import taken
 from tracer.errors import RecordingError
-from tracer.recording import RecordingReader
+from tracer.recording import RecordingReader, Run
 
 __all__ = ["look"]
 
@@ -22,65 +24,86 @@ _MAIN_SHARE = 0.5
 # What peers have for so much of the time is nothing of the suspect's own.
 _ALIKE = 0.5
 _JOBS = 2
+_ACTORS = ("hog", "own", "crew")
+#: What is held against peers by a task's name (of a crew the greatest, whose name all have), and by its kind.
+_TASKS, _INTERRUPTS = ("hog", "crew"), ("softirq", "hardirq")
 
 
-def look(suspect: Suspect, peers: Sequence[Node] = ()) -> Detail:
+def look(suspect: Suspect, peers: Sequence[Node] = (), opening: Callable[..., Run] = RecordingReader) -> Detail:
     """Read the suspect's recording again for what its first deviation leaves open.
 
-    And those of ``peers``, where one task had the CPU: it may do so everywhere.
+    And those of ``peers``, where somebody took the CPU, or the ranks' time: it may do so everywhere.
+    ``opening``: see ``read_nodes``.
     """
     series = suspect.deviations[0].series
-    summary = _read(suspect.node)
+    summary = _read(opening, suspect.node)
     if summary is None:
         return Detail()
-    finding = next((one for one in judge(summary).things if _about(one, series)), None)
     rank, jobs = _rank(summary), ", ".join(summary.source.jobs.sentences(_JOBS))
+    if METRICS[series.metric].of_ranks:
+        ours = _read(opening, suspect.node, suspect.within_ns) or summary
+        theirs = [one for one in map(partial(_read, opening), peers) if one]
+        lost = next((one.next for one in judge(summary).things if one.rule.startswith("ledger.")), "")
+        return Detail(rank=rank, jobs=jobs, taken=taken(suspect.cause, ours, theirs), next=lost)
+    finding = next((one for one in judge(summary).things if _about(one, series)), None)
     if finding is None:
         return Detail(cpus=_main_cpu(summary, series), rank=rank, jobs=jobs)
     values = finding.values
     # One task, and not one of many that had the CPU for a part of the time each.
-    one = values.get("cause") == "hog"
+    cause, comm = values.get("cause"), str(values.get("holder_comm", ""))
+    one = cause == "hog"
+    usual = _is_usual(cause, comm, summary, [found for found in map(partial(_read, opening), peers) if found])
     return Detail(
         cpus=finding.subject,
         who=finding.who,
-        holder=str(values["holder_comm"]) if one else "",
+        holder=comm if one else "",
         pid=int(str(values["holder_pid"])) if one else 0,
-        usual=one and _is_usual(str(values["holder_comm"]), summary, peers),
-        throttled=values.get("cause") == "idle",
+        usual=usual,
+        throttled=cause == "idle",
         rank=rank,
         jobs=jobs,
+        # To do something about what all have would change nothing.
+        next="" if usual else finding.next,
     )
 
 
-def _read(node: Node) -> Summary | None:
-    """Return None of what can't be read again."""
+def _read(opening: Callable[..., Run], node: Node, within_ns: tuple[int, int] | None = None) -> Summary | None:
+    """Return all of a recording, or what ends in a part of its time; None of what can't be read again."""
     summary = Summary(node.source.interval_ns, node.source)
     try:
-        with RecordingReader(node.path) as reader:
+        with opening(node.path) as reader:
             for windows in reader:
-                summary.add_interval(windows)
+                if within_ns is None or within_ns[0] < node.source.unix_ns(windows[0].end_ns) <= within_ns[1]:
+                    summary.add_interval(windows)
     except RecordingError:
         return None
     return summary
 
 
-def _is_usual(comm: str, summary: Summary, peers: Sequence[Node]) -> bool:
-    """Return whether tasks of that name had CPUs for others to wait on most peers, for about as long."""
-    theirs = [_held(comm, one) for one in map(_read, peers) if one]
-    return bool(theirs) and median(theirs) >= _ALIKE * _held(comm, summary)
+def _is_usual(cause: object, comm: str, summary: Summary, peers: Sequence[Summary]) -> bool:
+    """Return whether what had the CPUs for others to wait has them on most peers as well, for about as long."""
+    if cause not in (*_TASKS, *_INTERRUPTS):
+        return False
+    theirs = [_held(cause, comm, one) for one in peers]
+    return bool(theirs) and median(theirs) >= _ALIKE * _held(cause, comm, summary)
 
 
-def _held(comm: str, summary: Summary) -> float:
-    """Return for how much of the time others waited for tasks of that name, in long waits."""
+def _held(cause: object, comm: str, summary: Summary) -> float:
+    """Return for how much of the time others waited for tasks of that name, or for interrupts, in long waits."""
     blame = summary.blame
     places = (*blame.places.values(), *blame.vectors.values())
-    held = sum(ns for one in places for holder, ns in one.holders.items() if holder.comm == comm)
+    if cause in _TASKS:
+        held = sum(ns for one in places for holder, ns in one.holders.items() if holder.comm == comm)
+    else:
+        held = sum(one.softirq_ns if cause == "softirq" else one.hardirq_ns for one in places)
     return held / max(1, summary.intervals.end_ns - summary.intervals.start_ns)
 
 
 def _about(finding: Finding, series: Series) -> bool:
     same = finding.rule.split(".")[0] == METRICS[series.metric].table[0]
-    return same and finding.values.get("vector", series.part) == series.part
+    # Whoever holds a CPU holds all of its softirqs up, of whichever kind they are judged by.
+    held = finding.rule == series.metric == "softirq.delay" and finding.values.get("cause") in _ACTORS
+    return same and (held or finding.values.get("vector", series.part) == series.part)
 
 
 def _rank(summary: Summary) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from tracer import units
 from tracer.analysis import thresholds
 from tracer.analysis.gate import checked
 from tracer.analysis.losses import missed
@@ -14,16 +17,22 @@ from tracer.analysis.source import Source
 from tracer.compare.buckets import Buckets, Compact, base_length_ns
 from tracer.compare.metrics import METRICS, Metric, Series, normalised
 from tracer.compare.node import Node
+from tracer.compare.ranks import Roll
 from tracer.window import Window
 
 __all__ = ["TABLES", "Intake"]
 
-#: What of a recording is looked at, with the metrics made of it. ``agent.clock`` tells when the clock was set.
+#: What of a recording is looked at, with the metrics made of it. ``agent.clock`` tells when the clock was set,
+#: ``jobs.members`` which processes are a job's.
 TABLES: Mapping[tuple[str, str], list[Metric]] = {
     ("agent", "clock"): [],
+    ("jobs", "members"): [],
     **{one.table: [metric for metric in METRICS.values() if metric.table == one.table] for one in METRICS.values()},
 }
 
+_COMPARED = {metric.table[0] for metric in METRICS.values()}
+#: Probes that count events: of what the others tell no share could be lost.
+_COUNTING = {metric.table[0] for metric in METRICS.values() if metric.kind == "histogram" or metric.of_ranks}
 # An interval in which the whole node stood still (a paused VM) is no latency of the node's.
 _PAUSE_FACTOR = 3
 _PAUSE_LEAST_NS = 1_000_000_000
@@ -42,7 +51,11 @@ class Intake:
         # One interval of each that are passed: what is shorter would be empty now and then.
         self._buckets = Buckets(length_ns or base_length_ns(source.interval_ns * every))
         self._pending: dict[tuple[str, str], _Pending] = {}
-        self._lost = self._counted = 0
+        self._lost: Counter[str] = Counter()
+        self._told: Counter[str] = Counter()
+        self._waits = 0
+        # A filter shows some processes, and nothing of the others.
+        self._ranks = Roll(source.jobs, whole=not {"pid", "cgroup"} & dict(source.filters).keys())
         self._paused = self._set_back = 0
         self._refused: set[str] = set()
         self._start_ns = self._end_ns = 0
@@ -56,6 +69,9 @@ class Intake:
         for window in windows:
             if (window.probe, window.table) == ("agent", "clock"):
                 self._source.learn_clock(window)
+            elif (window.probe, window.table) == ("jobs", "members"):
+                self._source.jobs.add(window)
+                self._ranks.learn()
         length_ns = min(window.end_ns - window.start_ns for window in windows)
         if self._source.interval_ns and length_ns > _PAUSE_FACTOR * self._source.interval_ns + _PAUSE_LEAST_NS:
             self._paused += 1
@@ -70,8 +86,9 @@ class Intake:
         self._end_ns = self._unix_ns(end_ns)
         self.intervals += 1
         self._buckets.add_time(bucket, length_ns)
+        self._told.update({window.probe for window in windows} & _COMPARED)
         for window in windows:
-            self._lost += sum(missed(window.probe, window.losses).values())
+            self._lost[window.probe] += sum(missed(window.probe, window.losses).values())
             if metrics := TABLES.get((window.probe, window.table)):
                 self._add(window, bucket, metrics)
 
@@ -81,10 +98,15 @@ class Intake:
             pending.flush(self._buckets)
         kept, used = self._buckets, slice(0, self._buckets.used)
         histograms = {series: Compact.from_slots(slots[used]) for series, slots in kept.histograms.items()}
-        self._counted = sum(int(one.counts.sum()) for one in histograms.values())
-        lost = self._lost / max(1, self._lost + self._counted)
-        if lost > _LOSSY:
-            remarks = (*remarks, f"{lost:.0%} of its events were not seen")
+        losses, lost = self._losses(histograms)
+        remarks = (
+            *remarks,
+            *(
+                f"{units.percent(share)} of its {probe} events were not seen"
+                for probe, share in losses.items()
+                if share > _LOSSY
+            ),
+        )
         return Node(
             path=path,
             source=self._source,
@@ -99,7 +121,23 @@ class Intake:
             lost=lost,
             every=every,
             remarks=remarks,
+            losses=losses,
+            told={probe: number / max(1, self.intervals) for probe, number in self._told.items()},
+            ranks=self._ranks.called(),
         )
+
+    def _losses(self, histograms: Mapping[Series, Compact]) -> tuple[dict[str, float], float]:
+        """Return which share of its events each probe lost, the most first, and all together."""
+        counted = Counter({"ledger": self._waits})
+        for series, one in histograms.items():
+            counted[METRICS[series.metric].table[0]] += int(one.counts.sum())
+        lost = {
+            probe: number / (number + counted[probe])
+            for probe, number in self._lost.items()
+            if number and probe in _COUNTING
+        }
+        all_lost = self._lost.total()
+        return dict(sorted(lost.items(), key=lambda one: -one[1])), all_lost / max(1, all_lost + counted.total())
 
     def remarks(self) -> list[str]:
         """Say what limits the recording, but for what its reader says."""
@@ -122,6 +160,13 @@ class Intake:
         if why:
             self._refused.add(f"{window.probe}.{window.table} can't be read: {why}")
             return
+        if any(metric.of_ranks for metric in metrics):
+            # Its events are in no histogram.
+            self._waits += int(numbers(window.rows, "waits").sum())
+            self._ranks.add(window.rows, window.end_ns - window.start_ns)
+            window = self._of_ranks(window)
+            if not len(window.rows):
+                return
         rows, length_ns = _own(window), window.end_ns - window.start_ns
         for metric in metrics:
             if metric.kind == "histogram":
@@ -132,6 +177,12 @@ class Intake:
                 above = sum(float(numbers(rows, name).sum()) for name in metric.above)
                 below = sum(float(numbers(rows, name).sum()) for name in metric.below) if metric.below else length_ns
                 self._buckets.add_numbers(Series(metric.name), bucket, above, below)
+
+    def _of_ranks(self, window: Window) -> Window:
+        """Return the rows of processes that belong to a job, as far as the recording has told so far."""
+        pids = numbers(window.rows, "pid").tolist()
+        chosen = np.array([self._source.jobs.of(int(pid)) is not None for pid in pids], bool)
+        return replace(window, rows=window.rows[chosen])
 
 
 class _Pending:

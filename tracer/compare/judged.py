@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from tracer.compare import limits
+from tracer.compare.groups import all_at_once, student, two_kinds
+from tracer.compare.onset import Onset, onset_of
 from tracer.compare.robust import mad, medians, scatter
-from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, scan, step_noise
+from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, persists, scan, step_noise
 
-__all__ = ["Judged", "reference"]
+__all__ = ["Judged", "Together", "most_at_once", "outstanding", "reference"]
 
 # A window of the baseline counts by at most so many sigmas, which costs so much of the variance.
 _HUBER, _HUBER_COST = 2.0, 1.1
@@ -17,21 +22,40 @@ _LEAST_SHARE, _STANDS_OUT = 0.1, 3.0
 _NOTHING = 1e-30
 # What lasts is beyond so many sigmas in limits.LASTING of all windows: a few bursts would lift the mean as much.
 _BEYOND = 2.0
-# Of windows without a fault, at most so many are beyond that.
-_BY_CHANCE = 0.2
+
+
+class Together(NamedTuple):
+    """Nodes that changed at once, by how much (logarithms), and from which window on: none where too few did.
+
+    ``many``: more than ``limits.COMMON_SHARE`` of all changed, at whatever time. ``lasting``: they did not change, but
+    are of another kind than the rest from the start on.
+    """
+
+    changes: Mapping[int, float] = {}
+    onset: int = 0
+    many: bool = False
+    lasting: bool = False
 
 
 class Judged:
     """Deviations of nodes from each other, ``(nodes, windows)``, and what is beyond the noise in them.
 
     ``errors`` are their standard errors, as far as known, of the same shape. ``habit`` ``(nodes,)`` is by how much each
-    node always deviates.
+    node always deviates. ``phases`` ``(windows,)`` are the job's.
     """
 
-    def __init__(self, deviations: np.ndarray, needed: float, floor: float, errors: np.ndarray | float = 0.0) -> None:
+    def __init__(
+        self,
+        deviations: np.ndarray,
+        asked: limits.Asked,
+        floor: float,
+        errors: np.ndarray | float = 0.0,
+        phases: np.ndarray | int = 0,
+    ) -> None:
         self._deviations = deviations
-        self._needed = needed
+        self._asked = asked
         self._floor = floor
+        self._phases = phases
         self._few = len(deviations) < limits.FEW_NODES
         self._baseline = baseline_of(deviations.shape[1])
         self._errors = errors
@@ -69,14 +93,42 @@ class Judged:
     def found(self) -> list[tuple[int, float, int, int, bool]]:
         """Return (node, score, begin, end, lasting) of those that deviate, scores as multiples of what is needed."""
         found = {one[0]: one for one in self._lasting()}
-        if self._baseline:
-            stretch = scan(self._change, self._sigma, self._baseline, self._unsure)
-            needed = max(self._needed, self._usual(stretch.score))
-            for node in np.flatnonzero(stretch.score > needed).tolist():
-                score = float(stretch.score[node] / needed)
-                if node not in found or found[node][1] < score:
-                    found[node] = (node, score, *self._whole(node, stretch), False)
+        for one in self.changed():
+            if one[0] not in found or found[one[0]][1] < one[1]:
+                found[one[0]] = one
         return list(found.values())
+
+    def changed(self, by_steps: bool = False) -> list[tuple[int, float, int, int, bool]]:
+        """Return the same of those only that deviate from their own baselines.
+
+        ``by_steps``: beyond what a node scatters from window to window, where so many deviate that their scatter is no
+        noise.
+        """
+        if not self._baseline:
+            return []
+        asked, sigma = self._asked, self._steps() if by_steps else self._sigma
+        stretch = scan(self._change, sigma, self._baseline, self._unsure, asked.clip, asked.alike, self._phases)
+        needed = max(asked.stretch, self._usual(stretch.score))
+        return [
+            (node, float(stretch.score[node] / needed), *self._whole(node, stretch), False)
+            for node in np.flatnonzero(stretch.score > needed).tolist()
+            if by_steps or self._among(node, int(stretch.begin[node]), int(stretch.end[node])) >= limits.AMONG
+        ]
+
+    def _among(self, node: int, begin: int, end: int) -> float:
+        """Return how many of their sigmas a node is beyond what nodes are off by on average in the same windows.
+
+        A phase that the baseline did not have shows habits that nobody could know: all windows of a node are off by
+        the same, and so are its twins'.
+        """
+        if self._few:
+            return np.inf
+        part, clip = slice(begin, end), self._asked.clip
+        bounded = np.clip(self._change[:, part] / self._sigma[:, part], -clip, clip)
+        known = ~np.isnan(bounded)
+        means = np.where(known, bounded, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        away = means - float(medians(means))
+        return float(away[node] / max(float(scatter(away)), _NOTHING))
 
     def _whole(self, node: int, stretch: Stretch) -> tuple[int, int]:
         begin, end = int(stretch.begin[node]), int(stretch.end[node])
@@ -86,51 +138,87 @@ class Judged:
         """Return by how much a node deviates in a stretch of windows."""
         return float(np.nanmean((self._deviations if lasting else self._change)[node, begin:end]))
 
-    def common(self, values: np.ndarray) -> dict[int, float]:
-        """Return the nodes that changed together and by how much, when they are too many to be single nodes' faults.
+    def onset(self, node: int, begin: int, end: int, lasting: bool) -> Onset:
+        """Return since when a node deviates as it does in a stretch of windows."""
+        own = (self._deviations if lasting else self._change)[node, begin:end]
+        size = float(medians(own[own > _BEYOND * self._sigma[node, begin:end]]))
+        levels = medians(self._deviations, 1)
+        spread = max(float(scatter(levels - medians(levels))), self._floor)
+        return onset_of(self._deviations[node, :end], self._sigma[node, :end], spread, size)
+
+    def together(self, values: np.ndarray) -> Together:
+        """Return which nodes changed together: about the same time, and too many to be single nodes' faults.
 
         ``values`` are what the deviations were made of. Where most change, the others seem to have become faster.
         """
         if self._few or not self._baseline:
-            return {}
-        sigma = np.fmax(step_noise(self._change, self._floor), self._errors)
+            return Together()
+        sigma = self._steps()
         slower, faster = (scan(one, sigma, self._baseline, self._unsure) for one in (self._change, -self._change))
         step = np.log2(limits.EFFECT)
-        deviating = [
-            place
+        changed = [
+            [
+                place
+                for place in np.flatnonzero(stretch.score > limits.COMMON_SCORE).tolist()
+                if sign * self.size(place, int(stretch.begin[place]), int(stretch.end[place]), False) >= step
+            ]
             for stretch, sign in ((slower, 1), (faster, -1))
-            for place in np.flatnonzero(stretch.score > self._needed).tolist()
-            if sign * self.size(place, int(stretch.begin[place]), int(stretch.end[place]), False) >= step
         ]
-        if len(set(deviating)) <= limits.COMMON_SHARE * len(values):
-            return {}
-        begins = np.where(slower.score > faster.score, slower.begin, faster.begin)[deviating]
-        own = medians(values[:, : self._baseline], 1)
-        changes = medians(values[:, int(np.median(begins)) :], 1) - own
-        risen = np.flatnonzero(changes >= step).tolist()
-        told = limits.COMMON_SHARE * len(values) < len(risen) < len(values)
-        return {node: float(changes[node]) for node in risen} if told else {}
+        least = limits.COMMON_SHARE * len(values)
+        many = len({*changed[0], *changed[1]}) > least
+        for nodes, stretch in zip(changed, (slower, faster), strict=True):
+            at_once = most_at_once({node: int(stretch.begin[node]) for node in nodes})
+            # A few that seem to become faster may be those that did not become slower.
+            if not at_once or (nodes is not changed[1] and len(at_once) <= least):
+                continue
+            onset = int(np.median(stretch.begin[at_once]))
+            changes = medians(values[:, onset:], 1) - medians(values[:, : self._baseline], 1)
+            risen = np.flatnonzero(changes >= step).tolist()
+            # Of fewer than half it is known who they are: the others are what they were.
+            alike = risen if len(risen) > len(values) / 2 else [node for node in risen if node in changed[0]]
+            if least < len(alike) < len(values):
+                return Together({node: float(changes[node]) for node in alike}, onset, many)
+        return Together(many=many)
+
+    def alike(self, values: np.ndarray, counts: np.ndarray | None = None) -> Together:
+        """Return what nodes have together that none of them shows beside the others.
+
+        All became slower at once, having as many ``counts`` to do; or they are of two kinds from the start on.
+        """
+        if self._few:
+            return Together()
+        changes, onset = ({}, 0) if counts is None else all_at_once(values, counts, self._floor)
+        if changes:
+            return Together(changes, onset)
+        slower = two_kinds(self._deviations, self._floor)
+        return Together(slower, lasting=bool(slower))
+
+    def _steps(self) -> np.ndarray:
+        errors = np.broadcast_to(self._errors, self._change.shape)
+        return np.asarray(np.fmax(step_noise(self._change, self._floor), errors))
 
     def _lasting(self) -> list[tuple[int, float, int, int, bool]]:
         """Nodes that deviate all the time, or again and again, from the start on or from early on."""
+        less_sure = 1.0 if self._few else student(len(self._deviations))
         # As in the scan, one window is at most so many sigmas.
-        bounded = np.clip(self._deviations, -CLIP * self._sigma, CLIP * self._sigma)
+        most = CLIP * less_sure * self._sigma
+        bounded = np.clip(self._deviations, -most, most)
         known = ~np.isnan(bounded)
         levels = np.where(known, bounded, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         middle = float(medians(levels))
         # Of a few nodes the scatter is unknown: the effect asked of them is greater.
         sigma = medians(self._sigma, 1) if self._few else max(float(scatter(levels - middle)), self._floor)
-        needed = limits.LEVEL_SCORE * self._needed / limits.BULK_SCORE
-        scores = (levels - (0 if self._few else middle)) / sigma / needed
+        scores = (levels - (0 if self._few else middle)) / sigma / (self._asked.level * less_sure)
         beyond = self._deviations > _BEYOND * self._sigma
         windows = self._deviations.shape[1]
-        often = np.ones(len(levels), bool)
+        often = persists(self._deviations / self._sigma)
         for part in (slice(0, self._baseline or windows), slice(0, windows)):
             often &= beyond[:, part].sum(axis=1) >= np.maximum(limits.LASTING * known[:, part].sum(axis=1), 1)
-        return [
-            (node, float(scores[node]), _onset(beyond[node], known[node]), windows, True)
-            for node in np.flatnonzero((scores > 1) & often).tolist()
-        ]
+        found = []
+        for node in np.flatnonzero((scores > 1) & often).tolist():
+            since = self.onset(node, 0, windows, True)
+            found.append((node, float(scores[node]), since.window if since.sure else 0, windows, True))
+        return found
 
     def _usual(self, scores: np.ndarray) -> float:
         """Return how much the nodes' scores reach without a fault: their windows may be noisier than taken for."""
@@ -140,14 +228,23 @@ class Judged:
         return float(medians(known) + limits.PEER_SIGMAS * mad(known))
 
 
-def _onset(beyond: np.ndarray, known: np.ndarray) -> int:
-    """Return the window from which on all known ones are beyond, as far as it can be told; 0 from the start on."""
-    places = np.flatnonzero(known)
-    hits = beyond[places]
-    for place in range(LEAST_WINDOWS, len(places) - LEAST_WINDOWS):
-        if hits[place : place + LEAST_WINDOWS + 1].all():
-            return int(places[place]) if hits[:place].mean() <= _BY_CHANCE else 0
-    return 0
+def most_at_once(begins: Mapping[int, int]) -> list[int]:
+    """Return the most nodes of which all begin within ``LEAST_WINDOWS`` windows."""
+    groups = ([node for node, other in begins.items() if 0 <= other - one < LEAST_WINDOWS] for one in begins.values())
+    return max(groups, key=len, default=[])
+
+
+def outstanding(changes: Mapping[int, float]) -> dict[int, float]:
+    """Return the nodes that changed by far more than those that changed with them, and how sure that is.
+
+    ``changes`` are logarithms; sure is a multiple of what is needed.
+    """
+    if not changes:
+        return {}
+    values = np.array(list(changes.values()))
+    middle = float(medians(values))
+    needed = max(np.log2(limits.OUTSTANDING), limits.OUTSTANDING_SIGMAS * float(mad(values)))
+    return {node: (change - middle) / needed for node, change in changes.items() if change - middle > needed}
 
 
 def reference(values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,9 @@ from tracer.analysis.rows import text
 __all__ = ["METRICS", "Cause", "Kind", "Metric", "Role", "Series", "normalised"]
 
 Kind = Literal["histogram", "share", "rate"]
-Cause = Literal["scheduler", "softirq", "interrupts", "NIC", "memory", "storage", "thermal/frequency", "none seen"]
+Cause = Literal[
+    "scheduler", "quota", "softirq", "interrupts", "NIC", "memory", "storage", "thermal/frequency", "none seen"
+]
 #: What a deviation says of its node. ``culprit``: time is lost here. ``symptom``: packets suffer from something, which
 #: may be another metric's cause. ``victim``: the node waits for others.
 Role = Literal["culprit", "symptom", "victim"]
@@ -25,7 +27,8 @@ class Metric:
 
     ``by`` names the column that makes several series of it. Of a histogram, ``slots`` are compared; of a share,
     ``above`` over ``below`` (columns that are summed; none: the wall clock in ns); of a rate, ``above`` per second.
-    ``least`` is the amount that is too small to matter: added to both sides of a ratio.
+    ``least`` is the amount that is too small to matter: added to both sides of a ratio. Rows ``of_ranks`` are those of
+    processes that belong to a job.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Metric:
     above: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     least: float = 0.0
+    of_ranks: bool = False
 
 
 class Series(NamedTuple):
@@ -60,7 +64,7 @@ class Series(NamedTuple):
 
 
 _STORAGE: Final = ("BLOCK", "IRQ_POLL")
-_CPU = ("cpustate", "time")
+_CPU, _LEDGER = ("cpustate", "time"), ("ledger", "time")
 _CPU_TIME = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
 _LINK_LOSSES = ("rx_dropped", "rx_errors", "rx_missed", "rx_fifo", "rx_over", "tx_dropped", "tx_errors", "tx_carrier")
 _PORT_LOSSES = (
@@ -82,6 +86,24 @@ def _share(
     return Metric(name, title, table, "share", cause, role, "", (above,), below, least)
 
 
+def _of_ranks(name: str, title: str, cause: Cause, *above: str) -> Metric:
+    """Time that a job's processes lost or slept, as a share of the time that they were there."""
+    below = ("wall_ns",)
+    return Metric(
+        f"ranks.{name}",
+        f"ranks' time {title}",
+        _LEDGER,
+        "share",
+        cause,
+        "culprit",
+        "",
+        above,
+        below,
+        0.02,
+        of_ranks=True,
+    )
+
+
 _DECLARED = (
     Metric("runqueue.wait", "run-queue wait", ("runqueue", "wait"), "histogram", "scheduler"),
     Metric("softirq.delay", "softirq delay", ("softirq", "delay"), "histogram", "softirq", by="vector"),
@@ -93,6 +115,12 @@ _DECLARED = (
     _share("cpustate.softirq", "softirq time", _CPU, "softirq", "softirq_ns", _CPU_TIME, 0.01),
     _share("cpustate.hardirq", "hard interrupt time", _CPU, "interrupts", "hardirq_ns", _CPU_TIME, 0.01),
     _share("cpustate.idle", "idle time", _CPU, "none seen", "idle_ns", _CPU_TIME, 0.10, "victim"),
+    _of_ranks("waiting", "waiting for a CPU", "scheduler", "waiting_ns"),
+    _of_ranks("throttled", "held back by a quota", "quota", "throttled_ns"),
+    _of_ranks("softirq", "taken by softirqs", "softirq", "softirq_ns", "wait_softirq_ns"),
+    _of_ranks("hardirq", "taken by interrupts", "interrupts", "hardirq_ns", "wait_hardirq_ns"),
+    _of_ranks("memory", "in memory stalls", "memory", "reclaim_ns", "compaction_ns"),
+    _of_ranks("storage", "waiting for files and disks", "storage", "disk_ns", "file_ns"),
     _share("memory.stall", "time in memory stalls", ("memory", "effort"), "memory", "some_ns", (), 0.005),
     Metric("netdev.lost", "packets lost", ("netdev", "link"), "rate", "NIC", "symptom", "", _LINK_LOSSES, least=1.0),
     Metric("rdma.lost", "RDMA errors", ("netdev", "rdma"), "rate", "NIC", "symptom", "", _PORT_LOSSES, least=1.0),

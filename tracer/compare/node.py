@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,19 @@ from tracer.analysis.source import Source
 from tracer.compare.buckets import Compact
 from tracer.compare.metrics import Series
 
-__all__ = ["Node"]
+__all__ = ["Node", "RankTime"]
+
+
+@dataclass(frozen=True)
+class RankTime:
+    """What a rank did, in ns: how long it was there, what its threads ran or wanted to, and what they slept for.
+
+    ``slept_ns`` is by column of ``ledger.time``.
+    """
+
+    wall_ns: int
+    awake_ns: int
+    slept_ns: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -27,8 +39,10 @@ class Node:
         histograms: by series, per bucket.
         numbers: (above, below) by series, shape ``(buckets, 2)``.
         seen_ns: how much time each bucket holds, shape ``(buckets,)``.
-        lost: share of events that were not seen.
+        lost: share of events that were not seen; ``losses``: the same by probe, of those that lost any.
+        told: the share of the intervals that has each probe.
         every: one of so many intervals was read.
+        ranks: what each did, by job, as it is called, and rank.
         remarks: what limits it, in short sentences that may hold unescaped names.
     """
 
@@ -45,6 +59,9 @@ class Node:
     lost: float
     every: int = 1
     remarks: tuple[str, ...] = ()
+    losses: Mapping[str, float] = field(default_factory=dict)
+    told: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[tuple[str, int], RankTime] = field(default_factory=dict)
 
     @property
     def clocked(self) -> bool:

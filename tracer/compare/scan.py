@@ -8,9 +8,10 @@ from math import comb, erfc, sqrt
 
 import numpy as np
 
+from tracer.compare.phases import split, summed, within
 from tracer.compare.robust import medians, scatter
 
-__all__ = ["CLIP", "LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise", "scan", "step_noise"]
+__all__ = ["CLIP", "LEAST_WINDOWS", "Stretch", "baseline_of", "extended", "noise", "persists", "scan", "step_noise"]
 
 #: Persistence: shorter deviations are bursts, which every node has. Minder's precision fell from 0.90 to 0.76 without.
 LEAST_WINDOWS = 4
@@ -23,6 +24,7 @@ _LEAST_BASELINE = 3
 #: neither long nor many.
 CLIP = 10.0
 _EACH = (3.0, 2.0)
+_NOTHING = 1e-30
 
 
 @dataclass(frozen=True)
@@ -55,31 +57,42 @@ def noise(deviations: np.ndarray, floor: float) -> np.ndarray:
     return found
 
 
-def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int, unsure: np.ndarray | float = 0.0) -> Stretch:
+def scan(
+    deviations: np.ndarray,
+    sigma: np.ndarray,
+    baseline: int,
+    unsure: np.ndarray | float = 0.0,
+    clip: float = CLIP,
+    alike: float = 0.0,
+    phases: np.ndarray | int = 0,
+) -> Stretch:
     """Return each node's worst stretch of at least ``LEAST_WINDOWS`` windows after the ``baseline``.
 
     ``deviations`` ``(nodes, windows)`` are less each node's own baseline, if there is one, of which ``unsure``
     ``(nodes,)`` is the standard error; ``sigma`` is of the shape of ``deviations``, or of the windows'.
-    Windows that are NaN count nothing. The score is -inf of nodes without such a stretch.
+    Windows that are NaN count nothing, others at most ``clip`` sigmas; all of a node and of one of the ``phases``
+    ``(windows,)`` may be off together by ``alike`` sigmas. The score is -inf of nodes without such a stretch.
     """
-    sigma = np.broadcast_to(sigma, deviations.shape)[:, baseline:]
-    scores = np.clip(deviations[:, baseline:] / sigma, -CLIP, CLIP)
+    sigma = np.broadcast_to(sigma, deviations.shape)
+    every = np.clip(deviations / sigma, -clip, clip)
+    scores = every[:, baseline:]
     nodes, windows = scores.shape
     whole = Stretch(np.full(nodes, -np.inf), np.zeros(nodes, int), np.zeros(nodes, int))
     # Few nodes have enough windows that deviate, wherever they are.
-    places = np.flatnonzero((scores > min(_EACH)).sum(axis=1) >= LEAST_WINDOWS)
-    scores, sigma = scores[places], sigma[places]
+    enough = ((scores > each).sum(axis=1) >= _fewest(windows, each) for each in _EACH)
+    places = np.flatnonzero(np.any([*enough], axis=0))
+    if not places.size:
+        return whole
+    scores = scores[places]
     known = ~np.isnan(scores)
-    sums, counts = _summed(np.where(known, scores, 0)), _summed(known.astype(float))
-    # What the baseline is off by is the same in all windows.
-    shifts = _summed(np.where(known, 1 / sigma, 0)) * np.broadcast_to(unsure, nodes)[places, None]
-    exceeding = {each: _summed((known & (scores > each)).astype(float)) for each in _EACH}
+    groups = [*split(every[places], sigma[places], phases, baseline, np.broadcast_to(unsure, nodes)[places])]
+    exceeding = {each: summed(known & (scores > each)) for each in _EACH}
     rows = np.arange(len(places))
     for length in range(LEAST_WINDOWS, windows + 1):
-        variance = _within(counts, length) + _within(shifts, length) ** 2
-        value = _within(sums, length) / np.sqrt(np.maximum(variance, 1))
-        persists = [_within(beyond, length) >= _persistent(length, each) for each, beyond in exceeding.items()]
-        value[~np.any(persists, axis=0)] = -np.inf
+        sums, variances = zip(*(one.told(length, alike) for one in groups), strict=True)
+        value = sum(sums) / np.sqrt(np.maximum(sum(variances), _NOTHING))
+        lasts = [within(beyond, length) >= _persistent(length, each) for each, beyond in exceeding.items()]
+        value[~np.any(lasts, axis=0)] = -np.inf
         place = value.argmax(axis=1)
         found = value[rows, place]
         better = found > whole.score[places]
@@ -89,12 +102,31 @@ def scan(deviations: np.ndarray, sigma: np.ndarray, baseline: int, unsure: np.nd
     return whole
 
 
+def persists(scores: np.ndarray) -> np.ndarray:
+    """Return which nodes deviate in more of all windows than bursts do, of ``scores`` ``(nodes, windows)`` in sigmas.
+
+    In all, where there are too few for that.
+    """
+    known = (~np.isnan(scores)).sum(axis=1)
+    enough = [
+        (scores > each).sum(axis=1) >= np.array([min(_persistent(one, each), max(one, 1)) for one in known.tolist()])
+        for each in _EACH
+    ]
+    return np.asarray(np.any(enough, axis=0))
+
+
 @cache
 def _persistent(windows: int, each: float) -> int:
     """Return how many of so many windows bursts don't lift beyond so many sigmas, together with chance."""
     share = _BURSTS + erfc(each / sqrt(2))
     rarely = (sum(_chance(windows, more, share) for more in range(least, windows + 1)) for least in range(windows + 1))
     return next((least for least, chance in enumerate(rarely) if chance < _RARELY), windows + 1)
+
+
+@cache
+def _fewest(windows: int, each: float) -> int:
+    """Return how many windows beyond so many sigmas any stretch within so many windows needs."""
+    return min((_persistent(length, each) for length in range(LEAST_WINDOWS, windows + 1)), default=windows + 1)
 
 
 def _chance(windows: int, bursts: int, share: float) -> float:
@@ -109,12 +141,3 @@ def extended(deviations: np.ndarray, sigma: np.ndarray, begin: int, end: int, ba
     while end < len(beyond) and beyond[end]:
         end += 1
     return begin, end
-
-
-def _summed(values: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-
-
-def _within(sums: np.ndarray, length: int) -> np.ndarray:
-    """Return what is in each stretch of so many windows, of sums up to each."""
-    return np.asarray(sums[:, length:] - sums[:, :-length])

@@ -9,13 +9,16 @@ from os.path import basename
 from tracer.compare.metrics import METRICS, Series
 from tracer.compare.node import Node
 
-__all__ = ["comparable", "labels", "partly"]
+__all__ = ["comparable", "labels", "of_one_cpu", "partly", "without_copies"]
 
 _ASKED = frozenset({"job", "rank"})
+_CPU = "cpu / model"
+# Source: HOST_NAME_MAX of limits.h.
+_LONGEST = 64
 
 
-def comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
-    """Return the nodes that can be compared, and the others with the reason."""
+def without_copies(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
+    """Return the longest recording of each node and time, and the others with the reason."""
     left_out: list[tuple[str, str]] = []
     kept: list[Node] = []
     for node in sorted(nodes, key=lambda one: one.start_ns - one.end_ns):  # the longest first
@@ -24,14 +27,33 @@ def comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]
             left_out.append((node.path, f"it is of the same node and time as {basename(twin.path)}"))
         else:
             kept.append(node)
+    order = {id(node): place for place, node in enumerate(nodes)}
+    return sorted(kept, key=lambda node: order[id(node)]), left_out
+
+
+def comparable(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
+    """Return the nodes that can be compared, and the others with the reason."""
+    left_out: list[tuple[str, str]] = []
+    kept = [*nodes]
     for what, of in (("architecture", _architecture), ("filter", _filters)):
         usual = Counter(of(node) for node in kept).most_common(1)
         for node in kept if usual else []:
             if of(node) != usual[0][0]:
                 left_out.append((node.path, f"its {what} is {of(node)}, most others' {usual[0][0]}"))
         kept = [node for node in kept if of(node) == usual[0][0]] if usual else kept
-    order = {id(node): place for place, node in enumerate(nodes)}
-    return sorted(kept, key=lambda node: order[id(node)]), left_out
+    return kept, left_out
+
+
+def of_one_cpu(nodes: Sequence[Node]) -> tuple[list[Node], list[tuple[str, str]]]:
+    """Return the nodes with the CPU that most have, and the others with the reason: they are no faster or slower twins.
+
+    Where a recording doesn't say, it is taken to be like most.
+    """
+    known = [cpu for node in nodes if (cpu := node.facts.get(_CPU))]
+    usual = Counter(known).most_common(1)[0][0] if known else ""
+    others = [node for node in nodes if node.facts.get(_CPU, usual) != usual]
+    left_out = [(node.path, f"its CPU is {node.facts[_CPU]}, most others' {usual}") for node in others]
+    return [node for node in nodes if node not in others], left_out
 
 
 def _same_recording(one: Node, other: Node) -> bool:
@@ -54,14 +76,20 @@ def _filters(node: Node) -> str:
 
 
 def labels(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return hosts' names; where two recordings are of one host, or of an unknown one, with the file's name."""
-    hosts = Counter(node.source.host for node in nodes)
+    """Return hosts' names; where two recordings are of one host, or of an unknown one, with the file's name.
+
+    Of what is no host's name, for its length, the beginning.
+    """
+    names = [_shortened(node.source.host) for node in nodes]
+    hosts = Counter(names)
     return tuple(
-        node.source.host
-        if node.source.host and hosts[node.source.host] == 1
-        else f"{node.source.host or 'unknown host'} ({basename(node.path)})"
-        for node in nodes
+        name if name and hosts[name] == 1 else f"{name or 'unknown host'} ({basename(node.path)})"
+        for name, node in zip(names, nodes, strict=True)
     )
+
+
+def _shortened(host: str) -> str:
+    return host if len(host) <= _LONGEST else f"{host[: _LONGEST - 1]}…"
 
 
 def partly(nodes: Sequence[Node]) -> tuple[tuple[str, int], ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.histogram import FIRST_BUCKET, LAST_BUCKET
 
-__all__ = ["LEVELS", "beyond", "blurred", "centroids", "log_centers", "means_ns"]
+__all__ = ["LEVELS", "PER_OCTAVE", "beyond", "blurred", "centroids", "log_centers", "means_ns", "one_more", "states"]
 
 #: A window with fewer values says nothing of where the middle lies.
 LEAST_VALUES = 20
@@ -16,6 +16,8 @@ _STEP = 1 / 8  # of log2, from one slot to the next
 _OCTAVE = 8  # slots
 # Distributions are looked at in quarters of octaves: finer costs time and shows nothing more.
 _COARSE = 2
+#: Places of a blurred distribution function in an octave.
+PER_OCTAVE = _OCTAVE // _COARSE
 #: So much of the usual values is beyond each: where a fault shows depends on what else is there.
 LEVELS = (0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.004, 0.0015, 5e-4, 1e-4, 1e-5)
 # Variance of a number of values, relative to its square, that is there besides chance: 14 %.
@@ -98,6 +100,26 @@ def beyond(
         yield sign * (_stretched(ours) - _stretched(theirs)), error
 
 
+def states(functions: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return what ``functions`` ``(windows, n)`` of ``blurred`` are like, ``(levels + 1, windows)``, in octaves.
+
+    Where each of ``LEVELS`` lies, NaN where that is a matter of chance, and how many ``values`` ``(windows,)`` there
+    are.
+    """
+    places = np.stack([(functions < 1 - level).sum(axis=-1) / PER_OCTAVE for level in LEVELS])
+    places[np.multiply.outer(LEVELS, values) < LEAST_VALUES] = np.nan
+    return np.concatenate([places, np.log2(1 + values)[None]])
+
+
+def one_more(values: np.ndarray) -> np.ndarray:
+    """Return the scatter that chance makes where ``values`` ``(…)`` are counted, of each level, ``(…, levels)``.
+
+    On the scale of ``beyond``, and 1 where hardly any is beyond: one that is there is no surprise.
+    """
+    counted = values[..., None] * np.minimum(LEVELS, 1 - np.array(LEVELS))
+    return np.asarray(1 / np.sqrt(1 + _RELATIVE * counted))
+
+
 def _stretched(counts: np.ndarray) -> np.ndarray:
     """Return numbers of values on a scale on which chance scatters them by 1 where they are few, as √ does.
 
@@ -109,5 +131,6 @@ def _stretched(counts: np.ndarray) -> np.ndarray:
 
 def _at(functions: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return functions ``(…, n)`` at ``places`` ``(…)``; beyond their ends what they are there."""
-    inside = np.clip(places, 0, functions.shape[-1] - 1)[..., None]
-    return np.asarray(np.take_along_axis(functions, inside, -1)[..., 0])
+    size = functions.shape[-1]
+    starts = np.arange(places.size).reshape(places.shape) * size
+    return np.asarray(functions.reshape(-1)[starts + np.clip(places, 0, size - 1)])

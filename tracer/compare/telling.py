@@ -13,7 +13,7 @@ from tracer.compare.metrics import Series
 from tracer.compare.shapes import means_ns
 from tracer.histogram import SLOTS
 
-__all__ = ["Told", "Unit", "told_histogram", "told_number"]
+__all__ = ["Told", "Unit", "Values", "told_histogram", "told_number"]
 
 Unit = Literal["ns", "share", "per second"]
 _QUANTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
@@ -40,18 +40,37 @@ class Told:
     high: float
     peers: int
 
+    @property
+    def ratio(self) -> float:
+        """The node's value beside the peers' median; NaN where either isn't known, or there is nothing to divide by."""
+        return self.value / self.median if self.median else float("nan")
 
-def told_histogram(series: Series, deviation: Deviation, slots: np.ndarray, first: int = 0) -> Told:
-    """Tell a deviation of histograms ``(nodes, windows, n)`` by the quantile, or the mean, that shows it best.
 
-    ``first`` is their first slot.
-    """
-    merged = np.zeros((len(slots), SLOTS), np.uint64)
-    merged[:, first : first + slots.shape[-1]] = slots[:, deviation.begin : deviation.end].sum(axis=1)
-    statistics = [Statistics.from_slots(one, 0).told for one in merged]
-    columns = {name: np.array([getattr(one, attribute) for one in statistics]) for name, attribute in _QUANTILES}
-    # What a few values in a hundred thousand do shows in no quantile.
-    columns["mean"] = means_ns(merged)
+class Values:
+    """Quantiles and means of histograms ``(nodes, windows, n)``, by stretch of windows; ``first`` is the first slot."""
+
+    def __init__(self, slots: np.ndarray, first: int = 0) -> None:
+        self._slots, self._first = slots, first
+        self._known: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+
+    def within(self, begin: int, end: int) -> dict[str, np.ndarray]:
+        """Return those in ns of all values in a stretch of windows, each of shape ``(nodes,)``, by name."""
+        # Of many that deviate together most do so in the same windows.
+        if (begin, end) not in self._known:
+            merged = np.zeros((len(self._slots), SLOTS), np.uint64)
+            merged[:, self._first : self._first + self._slots.shape[-1]] = self._slots[:, begin:end].sum(axis=1)
+            statistics = [Statistics.from_slots(one, 0).told for one in merged]
+            columns = {
+                name: np.array([getattr(one, attribute) for one in statistics]) for name, attribute in _QUANTILES
+            }
+            # What a few values in a hundred thousand do shows in no quantile.
+            self._known[begin, end] = {**columns, "mean": means_ns(merged)}
+        return self._known[begin, end]
+
+
+def told_histogram(series: Series, deviation: Deviation, values_of: Values) -> Told:
+    """Tell a deviation of histograms by the quantile, or the mean, that shows it best."""
+    columns = values_of.within(deviation.begin, deviation.end)
     found = {}
     for name, values in columns.items():
         others = _known(np.delete(values, deviation.node))

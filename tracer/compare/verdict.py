@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from tracer.analysis.names import quoted, task
 from tracer.compare import limits
 from tracer.compare.comparison import Common, Comparison, Detail, Suspect
+from tracer.compare.metrics import METRICS
+from tracer.compare.quality import sentence
+from tracer.compare.ranks import summed
 from tracer.compare.telling import Told, Unit
 from tracer.units import MISSING, duration, many, moment, percent, rate
 
-__all__ = ["amount", "headline", "measured", "since"]
+__all__ = ["amount", "headline", "measured", "since", "times"]
 
 _NAMED = 3
+_BEYOND = 1000
 
 
 def headline(comparison: Comparison, details: Mapping[str, Detail]) -> str:
@@ -20,11 +24,17 @@ def headline(comparison: Comparison, details: Mapping[str, Detail]) -> str:
     parts = []
     if comparison.suspects:
         parts.append(_stragglers(comparison, details))
-    if comparison.common:
-        parts.append(_common(comparison.common[0]))
-    if not parts:
+    if comparison.together:
+        parts.append(_common(comparison.together[0]))
+    if comparison.ranks:
+        parts.append(summed(comparison.ranks))
+    if not (comparison.suspects or comparison.together):
         effect = limits.EFFECT_OF_FEW if comparison.few else limits.EFFECT
-        parts.append(f"no node deviates by more than {percent(effect - 1)}")
+        alike = f"no node deviates by more than {percent(effect - 1)}"
+        if comparison.ranks:
+            alike = f"otherwise the nodes are alike within {percent(effect - 1)}"
+        unseen = f" in what was recorded: {sentence(comparison.reservations)}" if comparison.reservations else ""
+        parts.append(f"{alike}{unseen}")
     if comparison.victims:
         parts.append(_victims(comparison.victims))
     return "; ".join(parts)
@@ -39,6 +49,11 @@ def measured(told: Told) -> str:
 def amount(value: float, unit: Unit) -> str:
     """Return a number in its unit."""
     return {"ns": duration, "share": percent, "per second": rate}[unit](value)
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as ``×3.2``."""
+    return f"×{ratio:.3g}" if ratio < _BEYOND else f">×{_BEYOND - 1}"
 
 
 def since(suspect: Suspect) -> str:
@@ -61,21 +76,33 @@ def _stragglers(comparison: Comparison, details: Mapping[str, Detail]) -> str:
     told, detail = one.deviations[0], details.get(one.label, Detail())
     parts = [f"{measured(told)} ({many(told.peers, 'peer')})", *_when(one), *([detail.cpus] if detail.cpus else [])]
     who = f"; {task(detail.holder, detail.pid)} had the CPU" if detail.holder else ""
-    who += ", as on its peers" if detail.usual else ""
+    who += ", as on its peers" if detail.holder and detail.usual else ""
+    who += f"; {detail.taken}" if detail.taken else ""
     whose = f"; {detail.rank} waited" if detail.rank else f"; on it: {detail.jobs}" if detail.jobs else ""
-    return f"node {quoted(one.label)} {said} the straggler: {', '.join(parts)}{who}{whose}"
+    twin = next(label for label in comparison.labels if label != one.label) if nodes == 2 else ""
+    or_else = f"; or {quoted(twin)} was slower before: two nodes don't tell" if twin and not one.lasting else ""
+    return f"node {quoted(one.label)} {said} the straggler: {', '.join(parts)}{who}{whose}{or_else}"
 
 
 def _when(suspect: Suspect) -> Sequence[str]:
     when = since(suspect)
+    if suspect.gap_ns == suspect.gap_ns:
+        return [f"since a moment between {moment(suspect.gap_ns, date=False).removesuffix(' UTC')} and {when}"]
     return [] if when == MISSING else [f"since {when}"]
 
 
 def _common(common: Common) -> str:
     label, ratio = common.changed[0]
-    most = f", most of all {quoted(label)} (×{ratio:.3g})"
-    together = f"{len(common.changed)} of {common.nodes} nodes deviate together"
-    return f"common cause: {together} in {common.series.title}{most}"
+    changed, title = len(common.changed), common.series.title
+    who = f"all {changed} nodes" if changed == common.nodes else f"{changed} of {common.nodes} nodes"
+    most = f", most of all {quoted(label)} ({times(ratio)})"
+    if common.lasting:
+        named = ", ".join([f"{quoted(label)} ({times(ratio)})", *(quoted(one) for one, _ in common.changed[1:_NAMED])])
+        rest = f" and {changed - _NAMED} more" if changed > _NAMED else ""
+        kind = "slower" if METRICS[common.series.metric].kind == "histogram" else "worse"
+        return f"common cause: {who} are {kind} from the start in {title}: {named}{rest}"
+    when = "" if common.since_ns != common.since_ns else f" since {moment(common.since_ns, date=False)}"
+    return f"common cause: {who} deviate together in {title}{when}{most}"
 
 
 def _victims(victims: Sequence[Suspect]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import log2
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, log2
 
 import numpy as np
 
@@ -14,15 +14,20 @@ from tracer.compare.limits import EFFECT
 from tracer.compare.metrics import METRICS, Series
 from tracer.difference import limits
 from tracer.difference.changes import Change, Changes, changes_of
-from tracer.difference.late import Late, late
+from tracer.difference.grounds import distinct, lacking, times_of
+from tracer.difference.remarks import remarks
 from tracer.difference.side import Side
+from tracer.difference.stretch import Stretch, slower_stretches
 from tracer.difference.whose import Party, parties
 from tracer.errors import RecordingError
-from tracer.units import duration, many
+from tracer.units import many
 
 __all__ = ["Difference", "difference"]
 
-_NAMED = 4
+#: Reads a part of AFTER again, from ns to ns of its clock; None where that can't be.
+Reading = Callable[[Side, float, float], Side | None]
+# Of so many stretches who had the time is read again.
+_READ = 3
 
 
 @dataclass(frozen=True)
@@ -30,30 +35,40 @@ class Difference:
     """What two sides say beside each other.
 
     Attributes:
-        before, after: the sides.
+        befores, after: the sides, the first of one recording or more.
         changes: everything that was compared.
         slower, faster, load: the most telling change of each series that is beyond the noise and great enough.
-        late: what is slower at the end of ``after`` only, where nothing is in the whole of it.
-        limit: the factor that must not be reached; None without one. ``failing`` are those that do.
+        stretches: what is slower for a part of ``after`` only, where nothing is in the whole of it, where the whole
+            does not reach ``limit`` and the part does, or where that explains the whole; the clearest first.
+        limit: the factor that must not be reached; None without one. ``failing`` are those that do, in a stretch if
+            there are any; ``doubtful`` those that do, or it was another time. ``lacking`` says for want of what it
+            can't be told that nothing does, in sentences' parts that may hold unescaped names.
         open: changes that reach ``limit`` within their interval: that they do is not ruled out.
         parties: who had more or less time.
         settings: rows of the fingerprint that differ.
         remarks: what limits the answer, in sentences that may hold unescaped names.
     """
 
-    before: Side
+    befores: tuple[Side, ...]
     after: Side
     changes: Changes
     slower: tuple[Change, ...]
     faster: tuple[Change, ...]
     load: tuple[Change, ...]
-    late: Late | None
+    stretches: tuple[Stretch, ...]
     limit: float | None
     failing: tuple[Change, ...]
+    doubtful: tuple[Change, ...]
+    lacking: tuple[str, ...]
     open: tuple[Change, ...]
     parties: tuple[Party, ...]
     settings: tuple[Setting, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def before(self) -> Side:
+        """The latest of the sides before."""
+        return self.befores[-1]
 
     @property
     def sensitivity(self) -> float:
@@ -66,15 +81,24 @@ class Difference:
         return float(2 ** np.median([*least.values()])) if least else float("nan")
 
 
-def difference(before: Side, after: Side, limit: float | None = None) -> Difference:
-    """Compare two sides; ``limit`` is the factor of slowness that must not be reached.
+def difference(
+    befores: Sequence[Side],
+    after: Side,
+    limit: float | None = None,
+    reading: Reading = lambda side, start_ns, end_ns: None,
+) -> Difference:
+    """Compare a side with one recording or more of before.
 
+    ``limit`` is the factor of slowness that must not be reached; ``reading`` is asked for stretches that are slower.
     Raises RecordingError where they can't be compared.
     """
-    for side in (before, after):
+    named, befores = befores, distinct(befores)
+    for side in (*befores, after):
         _check_length(side)
-    _check_filters(before, after)
-    changes = changes_of(before.node, after.node)
+    for before in befores:
+        _check_filters(before, after)
+    nodes, times = [before.node for before in befores], times_of(befores)
+    changes = changes_of(nodes, after.node, times)
     if not changes.every:
         raise RecordingError(
             "there is too little data to tell: no series has enough values on both sides.",
@@ -82,23 +106,50 @@ def difference(before: Side, after: Side, limit: float | None = None) -> Differe
         )
     effect = min(EFFECT, limit or EFFECT)
     slower = tuple(changes.told("slower", effect))
-    failing = tuple(changes.told("slower", limit)) if limit else ()
-    end = None if slower else late(before.node, after.node, limit or EFFECT)
+    failing, reaching = (tuple(changes.told("slower", limit, surely=one)) if limit else () for one in (True, False))
+    # What is slower throughout is so in every stretch; but the rest of it must not hide one that reaches the limit, and
+    # where several recordings say what the noise is, a stretch is seen in the whole, too.
+    hidden = limit and not reaching
+    stretches = slower_stretches(nodes, after.node, times) if not slower or hidden or max(times) else ()
+    beyond = tuple(one for one in stretches if hidden and one.slower_by(limit or 1))
+    if slower:
+        stretches = tuple(one for one in stretches if one in beyond or _rises(one, slower))
+    stretches = tuple(
+        _with_parties(befores, after, one, reading) if place < _READ else one for place, one in enumerate(stretches)
+    )
+    partly, perhaps = (
+        tuple(change for one in beyond for change in one.slower_by(limit or 1, surely=surely))
+        for surely in (True, False)
+    )
+    failing = failing or partly
     return Difference(
-        before=before,
+        befores=tuple(befores),
         after=after,
         changes=changes,
         slower=slower,
         faster=tuple(changes.told("faster", effect)),
         load=tuple(changes.told("load", effect)),
-        late=end,
+        stretches=stretches,
         limit=limit,
-        failing=failing or (end.slower if limit and end else ()),
+        failing=failing,
+        doubtful=() if failing else reaching or perhaps,
+        lacking=tuple(dict.fromkeys(lacking(befores, after))) if limit else (),
         open=tuple(_open(changes, limit)) if limit else (),
-        parties=parties(before, after, changes),
-        settings=tuple(differences([after.node.facts], [before.node.facts])),
-        remarks=tuple(_remarks(before, after, changes, end)),
+        parties=parties(befores, after, changes),
+        settings=tuple(differences([after.node.facts], [befores[-1].node.facts])),
+        remarks=tuple(remarks(befores, after, changes, stretches, twice=len(befores) < len(named))),
     )
+
+
+def _with_parties(befores: Sequence[Side], after: Side, stretch: Stretch, reading: Reading) -> Stretch:
+    part = reading(after, after.clock_ns(stretch.start), after.clock_ns(stretch.end))
+    return replace(stretch, parties=parties(befores, part, stretch.changes)) if part else stretch
+
+
+def _rises(stretch: Stretch, slower: Sequence[Change]) -> bool:
+    """Return whether something that is slower is clearly more so in a stretch."""
+    whole = {one.measure: one.ratio for one in slower}
+    return any(one.ratio >= limits.STRETCH_EFFECT * whole.get(one.measure, inf) for one in stretch.slower)
 
 
 def _check_length(side: Side) -> None:
@@ -112,7 +163,7 @@ def _check_length(side: Side) -> None:
 
 
 def _check_filters(before: Side, after: Side) -> None:
-    ours, theirs = (", ".join(f"{name} {value}" for name, value in one.node.source.filters) for one in (before, after))
+    ours, theirs = (", ".join(one.node.source.asked) for one in (before, after))
     if ours != theirs:
         raise RecordingError(
             f"the recordings are of different parts of a node: {ours or 'all'} before, {theirs or 'all'} after.",
@@ -120,56 +171,14 @@ def _check_filters(before: Side, after: Side) -> None:
         )
 
 
-def _open(changes: Changes, limit: float) -> Iterator[Change]:
-    """Yield, of each series, the change that could reach the limit and does not do so for sure."""
+def _open(changes: Changes, limit: float) -> list[Change]:
+    """Return, of each series, the change that could reach the limit and does not do so for sure; the greatest first."""
     failing = {one.measure.series for one in changes.told("slower", limit)}
-    seen: set[Series] = set()
-    for one in changes.every:
+    found: dict[Series, Change] = {}
+    for one in sorted(changes.every, key=lambda one: -one.step):
         series = one.measure.series
-        if one.kind == "load" or METRICS[series.metric].kind != "histogram" or series in failing | seen:
+        if one.kind == "load" or METRICS[series.metric].kind != "histogram" or series in failing:
             continue
         if one.step + one.half >= log2(limit):
-            seen.add(series)
-            yield one
-
-
-def _remarks(before: Side, after: Side, changes: Changes, end: Late | None) -> Iterator[str]:
-    yield from _together(before, after)
-    ours, theirs = before.node.source, after.node.source
-    if ours.cpus != theirs.cpus and ours.cpus and theirs.cpus:
-        yield f"{many(ours.cpus, 'CPU')} before, {theirs.cpus} after: rates and times are of all CPUs together"
-    if ours.interval_ns != theirs.interval_ns:
-        yield f"intervals of {duration(ours.interval_ns)} before, {duration(theirs.interval_ns)} after"
-    short, long = sorted((before, after), key=lambda side: side.seconds)
-    if short.seconds < limits.MOMENT * long.seconds:
-        which = "before" if short is before else "after"
-        yield f"{which} is {duration(short.seconds * 1e9)} only: it is held against the noise of such moments"
-    if changes.memory >= limits.LONG_MEMORY:
-        yield "the noise lasts about as long as the recordings: what comes and goes slowly looks like a change"
-    if end:
-        yield "after is not one thing: compare its start and its end with --range"
-    if changes.partly:
-        titles = dict.fromkeys(METRICS[series.metric].title for series in changes.partly)
-        yield f"recorded on one side only: {', '.join(titles)}"
-    if changes.rare:
-        titles = dict.fromkeys(series.title for series in changes.rare)
-        rest = f" and {len(titles) - _NAMED} more" if len(titles) > _NAMED else ""
-        yield f"too few values to tell: {', '.join([*titles][:_NAMED])}{rest}"
-    for which, side in (("before", before), ("after", after)):
-        yield from (f"{which}: {remark}" for remark in side.node.remarks)
-
-
-def _together(before: Side, after: Side) -> Iterator[str]:
-    """Yield what is said of two sides of the same node and boot: their order, and what they share."""
-    ours, theirs = before.node.source, after.node.source
-    if ours.host != theirs.host or ours.boot_id != theirs.boot_id:
-        if before.node.clocked and after.node.clocked and before.node.start_ns > after.node.end_ns:
-            yield "what is called after was recorded before the other: name the older one first"
-        return
-    shared = min(before.end_ns, after.end_ns) - max(before.start_ns, after.start_ns)
-    if (before.start_ns, before.end_ns) == (after.start_ns, after.end_ns):
-        yield "both sides are the same intervals"
-    elif shared > before.summary.intervals.typical_ns / 2:  # tables of one interval are read one after the other
-        yield f"the sides have {duration(shared)} in common, which hides what changed"
-    elif after.end_ns <= before.start_ns:
-        yield "what is called after was recorded before the other: name the older one first"
+            found.setdefault(series, one)
+    return [*found.values()]

@@ -15,14 +15,29 @@ SHUFFLES: Final = 2000
 #: Added to both sides of a ratio, being too little to matter: events a second, and seconds a second of one CPU.
 LEAST_RATE: Final = 1.0
 LEAST_TIME: Final = 1e-3
-#: One side is a moment of the other where it is so much shorter.
+#: One side is a moment of the other where it is so much shorter. Recordings between which, or in common, is less or
+#: more than this share of the shorter are no two times.
 MOMENT: Final = 0.5
-#: Ends of a side that are looked at by themselves, as shares of it, where the whole is not slower.
-ENDS: Final = (0.5, 0.25)
-#: There the factor has to be this at least, and so many times as great as its uncertainty.
-LATE_EFFECT: Final = 1.25
-LATE_CARE: Final = 1.25
+#: How often a stretch of a side is told to be slower, where the whole is not, though only chance
+#: made it; besides, its own intervals have to be beyond the noise.
+STRETCH_ERROR: Final = 0.01
+#: There the factor has to be this at least.
+STRETCH_EFFECT: Final = 1.25
+#: More of them are not looked for.
+MOST_STRETCHES: Final = 6
+#: Shuffles of the blocks in which the clearest stretch is looked for, in pieces of this share of a recording at least.
+STRETCHES: Final = 1000
+LEAST_PIECE: Final = 1 / 16
 #: Blocks that are more alike than this, one and the next, are as good as one.
 MOST_MEMORY: Final = 0.9
 #: From here on the noise lasts about as long as a side, and its own intervals are too narrow.
 LONG_MEMORY: Final = 0.75
+#: One recording is taken to be off other times by this share of the variance of its blocks: measured, docs/diff.md.
+BETWEEN: Final = 1.0
+#: No two recordings of which nothing was changed were surely further apart (octaves): a factor of 4. So what is, by
+#: its own windows' noise, is no other time.
+HEALTHY: Final = 2.0
+#: That all measures do so alike is worth so many recordings, beside those that there are.
+ALIKE: Final = 4
+#: Recordings that are drawn to see how far one more may be from those before.
+TIMES: Final = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -69,24 +69,36 @@ class Measure(NamedTuple):
 
 
 class Blocks:
-    """A side's windows, put together into a few blocks of about the same length, in the order of time."""
+    """A side's windows, put together into a few blocks of about the same length, in the order of time.
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        # A window in which nothing was seen (a pause) is no window.
-        self._seen = np.flatnonzero(node.seen_ns)
-        number = min(limits.BLOCKS, len(self._seen))
-        self._starts = np.linspace(0, len(self._seen), number, endpoint=False).astype(int)
-        self.seconds = self._summed(node.seen_ns) / _NS
-        self._metrics = {series.metric for series in node.series}
+    A side is one recording or several; each has blocks of its own, ``most`` at most.
+    """
+
+    def __init__(self, nodes: Sequence[Node], most: int = limits.BLOCKS) -> None:
+        self._parts = [_Part(node, most) for node in nodes]
+        self.numbers_of_blocks = tuple(len(part) for part in self._parts)
+        self.seconds = np.concatenate([part.summed(part.node.seen_ns) for part in self._parts]) / _NS
+        self.series = set().union(*(node.series for node in nodes))
+        self._metrics = set.intersection(*({series.metric for series in node.series} for node in nodes))
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return sum(self.numbers_of_blocks)
+
+    def windows(self, first: int, last: int) -> tuple[int, int]:
+        """Return from which window of a single recording to which the blocks from ``first`` to before ``last`` are."""
+        (part,) = self._parts
+        return part.windows(first, last)
 
     def histograms(self, series: Series) -> tuple[int, np.ndarray]:
         """Return the first slot in use and the histograms ``(blocks, slots in use)``."""
-        one = self._node.histograms.get(series)
-        return (one.first, self._summed(one.counts)) if one is not None else (0, np.zeros((len(self), 0)))
+        used = [(part, part.node.histograms[series]) for part in self._parts if series in part.node.histograms]
+        first = min((one.first for _, one in used), default=0)
+        slots = np.zeros((len(self), max((one.first + one.counts.shape[1] for _, one in used), default=0) - first))
+        for part, rows in zip(self._parts, np.split(slots, np.cumsum(self.numbers_of_blocks)[:-1]), strict=True):
+            if one := part.node.histograms.get(series):
+                begin = one.first - first
+                rows[:, begin : begin + one.counts.shape[1]] = part.summed(one.counts)
+        return first, slots
 
     def rate_and_mean(self, series: Series) -> tuple[float, float]:
         """Return how many values there are a second, and their mean in seconds; 0 of none."""
@@ -96,14 +108,33 @@ class Blocks:
 
     def numbers(self, series: Series) -> np.ndarray:
         """Return (above, below) ``(blocks, 2)``."""
-        pairs = self._node.numbers.get(series)
-        return np.zeros((len(self), 2)) if pairs is None else self._summed(pairs)
+        pairs = [(part, part.node.numbers.get(series)) for part in self._parts]
+        return np.concatenate(
+            [np.zeros((len(part), 2)) if values is None else part.summed(values) for part, values in pairs]
+        )
 
     def recorded(self, series: Series) -> bool:
         """Return whether this side would have the series, if anything of it had happened."""
         return series.metric in self._metrics
 
-    def _summed(self, values: np.ndarray) -> np.ndarray:
+
+class _Part:
+    """The blocks of one recording."""
+
+    def __init__(self, node: Node, most: int) -> None:
+        self.node = node
+        # A window in which nothing was seen (a pause) is no window.
+        self._seen = np.flatnonzero(node.seen_ns)
+        self._starts = np.linspace(0, len(self._seen), min(most, len(self._seen)), endpoint=False).astype(int)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def windows(self, first: int, last: int) -> tuple[int, int]:
+        ends = [*self._starts, len(self._seen)]
+        return int(self._seen[ends[first]]), int(self._seen[ends[last] - 1]) + 1
+
+    def summed(self, values: np.ndarray) -> np.ndarray:
         return np.add.reduceat(values[self._seen].astype(np.float64), self._starts, axis=0)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracer.compare.limits import BULK_FLOOR
 from tracer.difference import limits
+from tracer.difference.times import between
 
 __all__ = ["Apart", "apart"]
 
@@ -18,6 +20,7 @@ _SEED = 20261130  # the same recordings give the same answer
 class Apart:
     """Shapes ``(measures,)``: means of both sides' blocks, and how far off their difference may be (``half``).
 
+    ``doubt``: as far apart two times of the same may be; it is within ``half`` where several recordings tell that.
     NaN where a side has too few blocks. ``memory``: how alike two blocks are that follow each
     other, from 0 to 1, for half of the measures.
     """
@@ -25,18 +28,22 @@ class Apart:
     before: np.ndarray
     after: np.ndarray
     half: np.ndarray
+    doubt: np.ndarray
     memory: float
 
 
-def apart(before: np.ndarray, after: np.ndarray, seconds: tuple[float, float]) -> Apart:
+def apart(befores: Sequence[np.ndarray], after: np.ndarray, seconds: tuple[float, float]) -> Apart:
     """Compare blocks of two sides, ``(blocks, measures)`` each, NaN where unknown; ``seconds`` are the sides' lengths.
 
-    The intervals are as wide as it takes for all of them to hold together. Sides are made again and again of what is
-    new in each block, shuffled, with the memory that blocks have; in 2 % of them some measure is further apart, in its
-    own standard errors. Sources: Westfall and Young, Resampling-Based Multiple Testing (1993); Bühlmann, Sieve
-    bootstrap for time series, Bernoulli 3 (1997).
+    ``befores`` are of one recording each. The intervals are as wide as it takes for all of them to hold together. Sides
+    are made again and again of what is new in each block, shuffled, with the memory that blocks have; in 2 % of them
+    some measure is further apart, in its own standard errors. Sources: Westfall and Young, Resampling-Based Multiple
+    Testing (1993); Bühlmann, Sieve bootstrap for time series, Bernoulli 3 (1997).
+
+    Of several recordings only these tell the noise: by what it does in its middle ``after`` would be its own alibi; but
+    no single block of it makes a change.
     """
-    sides = (_Moments(before), _Moments(after))
+    sides = (_Moments(*befores), _Moments(after))
     usable = np.minimum(sides[0].number, sides[1].number) >= limits.LEAST_BLOCKS
     variances = [one.variance / np.maximum(one.number, 1) for one in sides]
     for short, long in ((0, 1), (1, 0)):
@@ -46,24 +53,58 @@ def apart(before: np.ndarray, after: np.ndarray, seconds: tuple[float, float]) -
             variances[short] = np.maximum(variances[short], sides[long].variance / blocks)
     rests = [np.nan_to_num(one.rest)[:, usable] for one in sides]
     memory = _memory(rests)
-    half = np.full(before.shape[1], np.nan)
+    half, doubt = (np.full(after.shape[1], np.nan) for _ in range(2))
     if usable.any():
-        greatest = _greatest(rests, [~np.isnan(one.rest[:, usable]) for one in sides], memory)
-        half[usable] = np.quantile(greatest, 1 - limits.ERROR) * np.sqrt(variances[0] + variances[1])[usable]
+        middles = np.stack([_Moments(one).mean[usable] for one in befores])
+        if len(befores) > 1:
+            # A short recording is further off by itself.
+            own = (sides[0].variance / np.maximum(sides[0].number, 1))[usable] * len(befores)
+            own *= max(0.0, seconds[0] / seconds[1] - 1)
+            doubt[usable] = between(middles, sides[0].variance[usable], rests[0], own) + _burst(after[:, usable])
+            half = doubt
+        else:
+            variance = (sides[0].variance + sides[1].variance)[usable] / 2
+            own = np.maximum(variances[1] - variances[0], 0)[usable]
+            greatest = _greatest(rests, [~np.isnan(one.rest[:, usable]) for one in sides], memory)
+            half[usable] = np.quantile(greatest, 1 - limits.ERROR) * np.sqrt(variances[0] + variances[1])[usable]
+            doubt[usable] = between(middles, variance, np.concatenate(rests), own)
+            doubt = np.clip(doubt, half, half + limits.HEALTHY)
     means = [np.where(usable, one.mean, np.nan) for one in sides]
-    return Apart(means[0], means[1], half, float(np.median(memory)) if memory.size else 0.0)
+    return Apart(means[0], means[1], half, doubt, float(np.median(memory)) if memory.size else 0.0)
 
 
 class _Moments:
-    """Number, mean and variance of what is known in blocks, the axis before the last; ``rest`` is without the mean."""
+    """Number, mean and variance of what is known in the blocks of recordings; ``rest`` is without each one's mean.
 
-    def __init__(self, values: np.ndarray) -> None:
+    Blocks are the axis before the last.
+    """
+
+    def __init__(self, *recordings: np.ndarray) -> None:
+        values = np.concatenate(recordings, axis=-2)
         known = ~np.isnan(values)
         self.number = known.sum(axis=-2)
-        self.mean = np.where(known, values, 0).sum(axis=-2) / np.maximum(self.number, 1)
-        self.rest = values - self.mean[..., None, :]
+        middles = [_mean(one) for one in recordings]
+        self.mean = _mean(np.stack(middles, axis=-2))
+        self.rest = np.concatenate(
+            [one - middle[..., None, :] for one, middle in zip(recordings, middles, strict=True)], axis=-2
+        )
         squares = (np.where(known, self.rest, 0) ** 2).sum(axis=-2)
-        self.variance = np.maximum(squares / np.maximum(self.number - 1, 1), BULK_FLOOR**2)
+        self.variance = np.maximum(squares / np.maximum(self.number - len(recordings), 1), BULK_FLOOR**2)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Return the mean of what is known over the axis before the last; NaN of nothing."""
+    known = ~np.isnan(values)
+    number = known.sum(axis=-2)
+    total = np.where(known, values, 0).sum(axis=-2)
+    return np.asarray(np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0))
+
+
+def _burst(values: np.ndarray) -> np.ndarray:
+    """Return by how much the mean of what is known in the blocks depends on a single one."""
+    rest = np.abs(values - _mean(values))
+    number = (~np.isnan(values)).sum(axis=0)
+    return np.asarray(np.nanmax(rest, axis=0) / (number - 1))
 
 
 def _memory(rests: list[np.ndarray]) -> np.ndarray:

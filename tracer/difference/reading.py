@@ -1,21 +1,23 @@
-"""Read the two sides of a difference: two files, or two parts of one file in a single pass."""
+"""Read the sides of a difference: files, or parts of one file in a single pass."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.compare.facts import flattened
+from tracer.compare.gaps import Gaps
 from tracer.compare.intake import Intake
 from tracer.difference.side import Side
 from tracer.errors import RecordingError, UsageError
-from tracer.recording import RecordingReader
+from tracer.recording import RecordingReader, Run
 from tracer.units import duration, many, moment
 from tracer.window import Window
 
-__all__ = ["Part", "read_sides"]
+__all__ = ["Part", "read_part", "read_sides"]
 
 #: Which part of a recording is meant: of its source and the start of its first interval makes from when to when.
 Part = Callable[[Source, int], tuple[float, float]]
@@ -23,29 +25,41 @@ _SECOND = 1_000_000_000
 
 
 def read_sides(
-    files: Sequence[str], parts: Sequence[Part], progress: Callable[[str], None] = lambda said: None
-) -> tuple[Side, Side]:
-    """Read two files, or two parts of one; of two files ``parts`` has none, one for both, or one for each.
+    files: Sequence[str],
+    parts: Sequence[Part],
+    progress: Callable[[str], None] = lambda said: None,
+    opening: Callable[[str], Run] = RecordingReader,
+) -> tuple[tuple[Side, ...], Side]:
+    """Read files, or parts of one: all but the last are of before. Of several ``parts`` has none, one for all, or one
+    for each.
 
-    ``progress`` hears what is done. Raises RecordingError for a file that can't be read or has no interval, UsageError
-    for a part in which nothing was recorded.
+    ``progress`` hears what is done; ``opening`` is for what else can be read as a recording is. Raises RecordingError
+    for a file that can't be read or has no interval, UsageError for a part in which nothing was recorded.
     """
     if len(files) == 1:
-        before, after = _read(files[0], parts, progress)
+        sides = _read(files[0], parts, progress, opening)
     else:
-        of_each = [parts[:1], parts[-1:]]
-        ((before,), (after,)) = (
-            _read(path, chosen or [_whole], progress) for path, chosen in zip(files, of_each, strict=True)
-        )
-    return before, after
+        of_each = parts if len(parts) == len(files) else [*parts, _whole][:1] * len(files)
+        sides = [
+            side for path, part in zip(files, of_each, strict=True) for side in _read(path, [part], progress, opening)
+        ]
+    return tuple(sides[:-1]), sides[-1]
+
+
+def read_part(side: Side, start_ns: float, end_ns: float, opening: Callable[[str], Run] = RecordingReader) -> Side:
+    """Read a part of a side again: from ``start_ns`` to ``end_ns`` on the node's clock. Raises as ``read_sides``."""
+    (part,) = _read(side.node.path, [lambda source, first_ns: (start_ns, end_ns)], lambda said: None, opening)
+    return part
 
 
 def _whole(source: Source, first_ns: int) -> tuple[float, float]:
     return float("-inf"), float("inf")
 
 
-def _read(path: str, parts: Sequence[Part], progress: Callable[[str], None]) -> list[Side]:
-    with RecordingReader(path) as reader:
+def _read(
+    path: str, parts: Sequence[Part], progress: Callable[[str], None], opening: Callable[[str], Run]
+) -> list[Side]:
+    with opening(path) as reader:
         source = Source.from_header(reader.header)
         gathered: list[_Gathered] = []
         for windows in reader:
@@ -60,7 +74,7 @@ def _read(path: str, parts: Sequence[Part], progress: Callable[[str], None]) -> 
             _learn_clock(source, windows)
             for one in gathered:
                 one.add(windows)
-        facts, warning = flattened(reader.header), reader.warning
+        facts, warning, damaged = flattened(reader.header), reader.warning, bool(reader.damage)
     if not gathered:
         raise RecordingError(f"{path} has no interval.", hint="nothing of it can be compared")
     for one in gathered:
@@ -69,7 +83,10 @@ def _read(path: str, parts: Sequence[Part], progress: Callable[[str], None]) -> 
                 f"nothing was recorded in that --range of {path}.",
                 hint=f"it was recorded {_told(source, first_ns, last_ns)}",
             )
-    return [one.side(path, facts, warning, first_ns, last_ns) for one in gathered]
+    return [
+        replace(one.side(path, facts, warning, first_ns, last_ns), damaged=damaged and one.reaches(last_ns))
+        for one in gathered
+    ]
 
 
 def _told(source: Source, first_ns: int, last_ns: int) -> str:
@@ -92,6 +109,7 @@ class _Gathered:
     def __init__(self, source: Source, low: float, high: float) -> None:
         # Windows as short as intervals: a moment of a second has to have several.
         self.intake = Intake(source, length_ns=source.interval_ns or _SECOND)
+        self._found, self._gaps, self._squeezed_ns = Gaps(source), list[tuple[int, int]](), 0
         self._summary = Summary(source.interval_ns, source)
         self._low, self._high = low, high
 
@@ -99,12 +117,20 @@ class _Gathered:
         """Add an interval, if it is in this part."""
         middle = (windows[0].start_ns + windows[0].end_ns) / 2
         if self._low <= middle < self._high:
-            self.intake.add(windows)
             self._summary.add_interval(windows)
+            # Windows are as long as a gap would have them be: it is left out, and added again to what is told of times.
+            if gap_ns := self._found.before(windows):
+                self._squeezed_ns += gap_ns
+                self._gaps.append((windows[0].start_ns - self._squeezed_ns, gap_ns))
+            self.intake.add([_earlier(window, self._squeezed_ns) for window in windows])
+
+    def reaches(self, last_ns: int) -> bool:
+        """Return whether more of the recording would belong to this part, too."""
+        return self._high > last_ns
 
     def side(self, path: str, facts: Mapping[str, str], warning: str, first_ns: int, last_ns: int) -> Side:
         """Return what was gathered; ``first_ns`` and ``last_ns`` are of the whole recording."""
-        remarks = [*self.intake.remarks(), *([warning] if warning else [])]
+        remarks = [*self.intake.remarks(), *self._found.remarks(), *([warning] if warning else [])]
         seen = self._summary.intervals
         finite = [max(0.0, first_ns - self._low), max(0.0, self._high - last_ns)]
         outside = sum(one for one in finite if one != float("inf"))
@@ -112,4 +138,8 @@ class _Gathered:
             remarks.append(f"{duration(outside)} of its range lie outside of the recording")
         node = self.intake.node(path, dict(facts), tuple(remarks), 1)
         name = "standard input" if path == "-" else os.path.basename(path)
-        return Side(name, node, self._summary, seen.start_ns, seen.end_ns)
+        return Side(name, node, self._summary, seen.start_ns, seen.end_ns, tuple(self._gaps))
+
+
+def _earlier(window: Window, by_ns: int) -> Window:
+    return replace(window, start_ns=window.start_ns - by_ns, end_ns=window.end_ns - by_ns) if by_ns else window

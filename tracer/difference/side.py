@@ -15,7 +15,8 @@ class Side:
     """What was read of one side.
 
     ``name`` is of its file; ``start_ns`` and ``end_ns`` are of the node's monotonic clock. ``node`` has its numbers by
-    window, ``summary`` all of them together.
+    window, ``summary`` all of them together. ``gaps`` are (when, how long) in ns in which nothing was recorded: left
+    out of the windows, and of ``when``. ``damaged``: it goes on behind what could be read.
     """
 
     name: str
@@ -23,6 +24,13 @@ class Side:
     summary: Summary
     start_ns: int
     end_ns: int
+    gaps: tuple[tuple[int, int], ...] = ()
+    damaged: bool = False
+
+    def clock_ns(self, seconds: float) -> float:
+        """Return when on the node's clock so many seconds of the windows had passed."""
+        ns = self.start_ns + seconds * 1e9
+        return ns + sum(gap_ns for at_ns, gap_ns in self.gaps if at_ns <= ns)
 
     @property
     def seconds(self) -> float:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from tracer.compare.verdict import amount
 from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
+from tracer.difference.stretch import Stretch
 from tracer.difference.whose import Party, told
-from tracer.units import MISSING, duration, percent
+from tracer.units import MISSING, duration, moment, percent
 
-__all__ = ["by", "failure", "headline", "interval", "measured", "signed", "who"]
+__all__ = ["by", "doubt", "failure", "headline", "interval", "measured", "signed", "then", "when", "who"]
 
 #: Of a change that is greater than this its factor is told.
 _FACTOR = 9.5
 _GREATEST = 999
 _WHO = 3
+_WHY = 3
+_STRETCHES = 3
 _CLEARLY, _MATTERS = 2, 0.1
 _GREAT = 0.1  # seconds a second
 
@@ -27,10 +30,14 @@ def headline(found: Difference) -> str:
         parts.append(_most(found.slower, "slower"))
         if found.faster:
             parts.append(f"{_things(found.faster)} faster")
-    elif found.late:
-        parts.append(
-            f"in the last {duration(found.late.seconds * 1e9)} of after only, {_most(found.late.slower, 'slower')}"
-        )
+        if found.stretches:
+            parts += _each(found, [_most_of(one, found) for one in found.stretches])
+        elif all(one.doubtful for one in found.slower):
+            parts.append("another time of the same may be as far off")
+    elif found.stretches:
+        (first, *others) = found.stretches
+        parts.append(f"only {when(found, first)}: {_most(first.slower, 'slower')}")
+        parts += _each(found, [first.slower[0], *(one.slower[0] for one in others)])[1:]
     elif found.faster:
         parts.append(f"nothing is slower; {_most(found.faster, 'faster')}")
     else:
@@ -39,6 +46,17 @@ def headline(found: Difference) -> str:
     if found.load and not found.slower:
         parts.append(f"there is {'more' if found.load[0].step > 0 else 'less'} to do: {measured(found.load[0])}")
     return "; ".join(parts)
+
+
+def _each(found: Difference, slower: Sequence[Change]) -> list[str]:
+    """Return what is slower in each stretch, and when that is; of many the rest as a number."""
+    told = [f"{when(found, one)}: {measured(change)}" for one, change in zip(found.stretches, slower, strict=True)]
+    return [*told[:_STRETCHES], *([f"and {len(told) - _STRETCHES} more"] if len(told) > _STRETCHES else [])]
+
+
+def _most_of(stretch: Stretch, found: Difference) -> Change:
+    """Return what is told of a stretch beside what is slower in the whole."""
+    return (stretch.slower_by(found.limit or 0) or stretch.slower)[0]
 
 
 def measured(one: Change) -> str:
@@ -77,8 +95,9 @@ def who(found: Difference) -> list[str]:
     Of what changed beyond the noise; else only who took a tenth of a CPU, which may be what others do by turns.
     """
     # Whoever took less is no reason for what became slower.
-    slower = found.slower or found.late
-    likely = [one for one in found.parties if _is_somebody(one) and (one.change > 0 or not slower)]
+    slower = found.slower or found.stretches
+    parties = then(found)
+    likely = [one for one in parties if _is_somebody(one) and (one.change > 0 or not slower)]
     if not (slower or found.faster):
         likely = [one for one in likely if abs(one.change) >= _GREAT]
     most = max((abs(one.change) for one in likely), default=0)
@@ -86,11 +105,43 @@ def who(found: Difference) -> list[str]:
     return [f"{told(one)}." for one in sorted(named, key=lambda one: (not one.judged, -abs(one.change)))[:_WHO]]
 
 
+def then(found: Difference) -> Sequence[Party]:
+    """Return who had the time: of stretches, in all of them, those with the greatest change in one."""
+    if found.slower or not any(one.parties for one in found.stretches):
+        return found.parties
+    every = sorted((who for one in found.stretches for who in one.parties or ()), key=lambda who: -abs(who.change))
+    return list({(who.kind, who.name): who for who in reversed(every)}.values())
+
+
 def failure(found: Difference) -> str:
     """Return what is slower than the limit allows, in a sentence."""
     rest = f"; so {_are(len(found.failing) - 1)} more" if len(found.failing) > 1 else ""
-    where = "" if found.slower or not found.late else f" in the last {duration(found.late.seconds * 1e9)}"
+    stretch = next((one for one in found.stretches if found.failing[0] in one.slower_by(found.limit or 1)), None)
+    where = f" {when(found, stretch)}" if stretch else ""
     return f"slower by more than {percent((found.limit or 1) - 1)}{where}: {measured(found.failing[0])}{rest}."
+
+
+def doubt(found: Difference) -> str:
+    """Return why a gate can't tell, in a sentence that may hold unescaped names."""
+    why = [*found.lacking[:_WHY]]
+    if len(found.lacking) > _WHY:
+        why[-1] += f", and {len(found.lacking) - _WHY} more are missing"
+    if found.doubtful:
+        rest = f"; so {_are(len(found.doubtful) - 1)} more" if len(found.doubtful) > 1 else ""
+        stretch = next((one for one in found.stretches if found.doubtful[0] in one.slower), None)
+        where = f"{when(found, stretch)}: " if stretch else ""
+        named = "one recording before doesn't" if len(found.befores) == 1 else "recordings before of one time don't"
+        times = f"{named} tell whether another time of the same is as far off"
+        why = [f"{where}{measured(found.doubtful[0])}{rest}", times, *why]
+    return f"not enough to tell: {'; '.join(why)}."
+
+
+def when(found: Difference, stretch: Stretch) -> str:
+    """Return when a stretch of ``after`` is that is slower: ``for 75 s of after, from 14:02:11 UTC (5 min in)``."""
+    source, start = found.after.node.source, stretch.start * 1e9
+    began = source.unix_ns(round(found.after.clock_ns(stretch.start)))
+    clock = f"{moment(began, date=False)} ({duration(start)} in)" if began == began else f"{duration(start)} in"
+    return f"for {duration(stretch.seconds * 1e9)} of after, from {clock}"
 
 
 def _is_somebody(one: Party) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Literal
 
 from tracer.analysis.blame import Held
@@ -48,16 +49,20 @@ class Party:
         return self.after - self.before
 
 
-def parties(before: Side, after: Side, changes: Changes) -> tuple[Party, ...]:
+def parties(befores: Sequence[Side], after: Side, changes: Changes) -> tuple[Party, ...]:
     """Return who changed by a millisecond a second, and by 10 %, or more; of each kind the greatest changes first."""
-    sides = before, after
     ran = [
         Party("ran", one.measure.title.removeprefix("time in "), one.before, one.after, True)
         for one in changes.every
         if one.measure.quantity == "time" and one.beyond(EFFECT)
     ]
-    tasks = [Party("ran", "tasks, all together", _running(before), _running(after))]
-    held, waited = _beside(_holders, sides, "held"), _beside(_waiting, sides, "waited")
+    tasks = []
+    if _shared("cpustate", befores, after):
+        tasks = [Party("ran", "tasks, all together", fmean(map(_running, befores)), _running(after))]
+    # What a side did not record did not take no time.
+    told = {probe for probe in ("runqueue", "softirq") if _shared(probe, befores, after)}
+    held = _beside(lambda side: _holders(side, told), befores, after, "held")
+    waited = _beside(_waiting, befores, after, "waited") if _shared("runqueue_cgroup", befores, after) else []
     return tuple(one for kind in (held, ran, tasks, waited) for one in _greatest(kind))
 
 
@@ -65,6 +70,10 @@ def told(party: Party) -> str:
     """Return a sentence without its full stop: who, how much now, how much before."""
     said = _SAYS[party.kind].format(name=party.name, after=duration(party.after * 1e9))
     return f"{said} ({duration(party.before * 1e9)} before)"
+
+
+def _shared(probe: str, befores: Sequence[Side], after: Side) -> bool:
+    return all(one.summary.seen(probe) for one in (*befores, after))
 
 
 @dataclass
@@ -80,13 +89,25 @@ class _Program:
 _Key = tuple[str, str]  # comm and cgroup
 
 
-def _beside(of: Callable[[Side], Mapping[_Key, _Program]], sides: tuple[Side, Side], kind: Kind) -> list[Party]:
-    before, after = of(sides[0]), of(sides[1])
+def _beside(
+    of: Callable[[Side], Mapping[_Key, _Program]], befores: Sequence[Side], side: Side, kind: Kind
+) -> list[Party]:
+    before, after = _typical([of(one) for one in befores]), of(side)
     found = []
     for key in {**before, **after}:
         old, new = before.get(key, _Program()), after.get(key, _Program())
         name = _name(key, new if new.seconds else old)
         found.append(Party(kind, name, old.seconds, new.seconds, cgroup=key[1] if key[0] else ""))
+    return found
+
+
+def _typical(sides: Sequence[Mapping[_Key, _Program]]) -> dict[_Key, _Program]:
+    """Return each program with its mean over the sides."""
+    found: dict[_Key, _Program] = {}
+    for key, program in (item for side in sides for item in side.items()):
+        one = found.setdefault(key, _Program(special=program.special, own=program.own))
+        one.seconds += program.seconds / len(sides)
+        one.pids |= program.pids
     return found
 
 
@@ -109,10 +130,13 @@ def _name(key: _Key, program: _Program) -> str:
     return f"{named} ({program.special})" if program.special else named
 
 
-def _holders(side: Side) -> dict[_Key, _Program]:
-    """Return who held CPUs during long waits of tasks, or of softirqs, whichever was longer."""
+def _holders(side: Side, told: Container[str]) -> dict[_Key, _Program]:
+    """Return who held CPUs during long waits of tasks, or of softirqs, whichever was longer, of the probes ``told``."""
     blame = side.summary.blame
-    of_tasks, of_softirqs = (_summed(held, side.seconds) for held in (blame.places.values(), blame.vectors.values()))
+    of_tasks, of_softirqs = (
+        _summed(held.values() if probe in told else (), side.seconds)
+        for probe, held in (("runqueue", blame.places), ("softirq", blame.vectors))
+    )
     return {
         key: max(of_tasks.get(key, _Program()), of_softirqs.get(key, _Program()), key=lambda one: one.seconds)
         for key in {**of_tasks, **of_softirqs}

@@ -53,7 +53,7 @@ class Kept:
 class _Told:
     """What was told of one occurrence: enough to know news from what is known, and small.
 
-    ``source``: who told last that it fires.
+    ``source``: who told last that it fires. ``evident``: whether what was recorded of it has been told.
     """
 
     state: State
@@ -63,6 +63,7 @@ class _Told:
     culprit: Culprit | None
     source: str
     says_panic: bool = False
+    evident: bool = False
 
 
 @dataclass
@@ -154,9 +155,10 @@ class Node:
             sequence = max(before.sequence, sequence)
             alert = replace(alert, sequence=sequence, condition=replace(alert.condition, culprit=culprit))
         alert = replace(alert, node=self.name)
+        evident = alert.evidence is not None or (before is not None and before.evident)
         kept = None if alert.state is State.RESOLVED else culprit
         self._told[alert.id] = _Told(
-            alert.state, alert.severity, sequence, alert.at_ns, kept, alert.source, alert.says_panic
+            alert.state, alert.severity, sequence, alert.at_ns, kept, alert.source, alert.says_panic, evident
         )
         self._told.move_to_end(alert.id)
         if len(self._told) > _MOST_IDS:
@@ -175,8 +177,9 @@ def _is_new(before: _Told, now: Alert) -> bool:
         # What one process has resolved another may still tell as firing, from before.
         return now.state is State.RESOLVED or now.at_ns > before.at_ns
     if now.state is State.RESOLVED:
-        return False
+        return now.evidence is not None and not before.evident
     learnt = _learnt(before.culprit, now.condition.culprit)
+    learnt = learnt or (now.evidence is not None and not before.evident)
     otherwise = now.says_panic != before.says_panic and now.at_ns > before.at_ns
     return learnt or otherwise or now.severity > before.severity or now.sequence > before.sequence
 

@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass, field
 
 from tracer.errors import UnavailableError
+from tracer.kernel import privilege
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.interpreter import find_interpreter
@@ -55,6 +56,7 @@ class Facts:
     clocksource: str | None = None
     cgroups: str | None = None
     own_pid_namespace: bool = False
+    own_user_namespace: bool = False
 
 
 def read_facts() -> Facts:
@@ -88,6 +90,7 @@ def read_facts() -> Facts:
         clocksource=text("/sys/devices/system/clocksource/clocksource0/current_clocksource", 64),
         cgroups=_cgroups(),
         own_pid_namespace=not in_host_pids(),
+        own_user_namespace=not privilege.in_host_users(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which processes use the CPUs: found out by their clocks, a microsecond each, and nothing read of the others."""
+"""Which processes use the CPUs, and which are there: found out by their clocks, a microsecond each."""
 
 from __future__ import annotations
 
@@ -29,26 +29,29 @@ class Process:
 
 
 class Census:
-    """Processes that have used ``least_ns`` of CPU time, all their threads together."""
+    """All processes, and those that have used ``least_ns`` of CPU time, all their threads together.
+
+    Attributes:
+        clocks: CPU time in ns by pid, as of the last turn.
+        users: those that have used so much.
+        reused: numbers whose time went back since the turn before: they are another process's now.
+    """
 
     def __init__(self, least_ns: int) -> None:
         self._least_ns = least_ns
-        self.users: dict[int, int] = {}
-        """CPU time in ns by pid, as of the last turn."""
+        self.clocks: dict[int, int] = {}
+        self.users: set[int] = set()
+        self.reused: set[int] = set()
 
     def turn(self) -> list[int]:
-        """Look at all processes; return those that have become users since the last turn, the greatest first.
-
-        A number whose time went back is another process.
-        """
+        """Look at all processes; return those that have become users since the last turn, the greatest first."""
         pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())[:MOST]
-        before, self.users = self.users, {}
-        for pid in pids:
-            used = cpu_ns(pid)
-            if used is not None and used >= self._least_ns:
-                self.users[pid] = used
-        came = [pid for pid, used in self.users.items() if used < before.get(pid, used + 1)]
-        return sorted(came, key=lambda pid: -self.users[pid])
+        before, users = self.clocks, self.users
+        found = {pid: cpu_ns(pid) for pid in pids}
+        self.clocks = {pid: used for pid, used in found.items() if used is not None}
+        self.users = {pid for pid, used in self.clocks.items() if used >= self._least_ns}
+        self.reused = {pid for pid, used in self.clocks.items() if used < before.get(pid, 0)}
+        return sorted(self.users - (users - self.reused), key=lambda pid: -self.clocks[pid])
 
 
 def cpu_ns(pid: int) -> int | None:

@@ -37,9 +37,14 @@ class CgroupNames:
         self.left_out = 0
         """How many groups the last scan found beyond the limit."""
 
-    def cgroup(self, cgroup_id: int) -> bytes:
-        """Return the path of the group with this id."""
+    def cgroup(self, cgroup_id: int, member: int = 0) -> bytes:
+        """Return the path of the group with this id; of a new one, where its process ``member`` says."""
         name = self._names.get(cgroup_id)
+        if name is None and member and (path := self.cgroup_of(member)) and self.id_of(os.fsdecode(path)) == cgroup_id:
+            # Else it is told with its path one time and without it another.
+            if len(self._names) < self._max_groups:
+                self._names[cgroup_id] = path
+            return path
         if name is None and cgroup_id:
             self._scan()
             name = self._names.get(cgroup_id)

@@ -57,13 +57,17 @@ def judge(facts: Facts) -> list[Check]:
 
 
 def _is_privileged(facts: Facts) -> bool:
-    return "CAP_SYS_ADMIN" in facts.capabilities or {"CAP_BPF", "CAP_PERFMON"} <= facts.capabilities
+    enough = "CAP_SYS_ADMIN" in facts.capabilities or {"CAP_BPF", "CAP_PERFMON"} <= facts.capabilities
+    return enough and not facts.own_user_namespace
 
 
 def _user(facts: Facts) -> Check:
     who = "root" if facts.uid == 0 else f"uid {facts.uid}"
     missing = [name for name in CAPABILITIES if name not in facts.capabilities]
     found = f"{who}, without {', '.join(missing)}" if missing else f"{who}, with all capabilities needed"
+    if facts.own_user_namespace:
+        found = f"{who} of a user namespace, whose capabilities are not for the node"
+        return Check("user", "fail", found, "container: no user namespace (docker: --userns=host; podman: as root)")
     if _is_privileged(facts):
         return Check("user", "ok", found)
     fix = BE_ROOT if facts.uid else "container: --cap-add=BPF --cap-add=PERFMON (or --privileged)"

@@ -60,7 +60,7 @@ def serve(channel: socket.socket, deeds: Deeds) -> None:
         # All processes at the start, where a job is asked for.
         Errand.VARIABLES: _Budget(4096, 60),
     }
-    while question := channel.recv(QUESTION.size + 1):
+    while question := _received(channel):
         answer, descriptors = _answer(question, deeds, budgets)
         try:
             socket.send_fds(channel, [answer], descriptors)
@@ -69,6 +69,14 @@ def serve(channel: socket.socket, deeds: Deeds) -> None:
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+
+def _received(channel: socket.socket) -> bytes:
+    """Return the next question, b"" at the end: also of one who has left an answer unread."""
+    try:
+        return channel.recv(QUESTION.size + 1)
+    except ConnectionResetError:
+        return b""
 
 
 def _answer(question: bytes, deeds: Deeds, budgets: dict[Errand, _Budget]) -> tuple[bytes, list[int]]:

@@ -22,6 +22,7 @@ __all__ = ["GracePeriods", "unable"]
 
 _MEMBARRIER = {"x86_64": 324, "aarch64": 283, "riscv64": 283, "ppc64le": 365, "s390x": 356}.get(platform.machine(), -1)
 _QUERY, _GLOBAL = 0, 1
+NAME = "foreshock-rcu"
 _STACK_BYTES = 256 << 10  # an agent with locked memory pays for all of it
 _CLOSE_SECONDS = 0.2
 
@@ -76,7 +77,7 @@ class GracePeriods:
         self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
-        own_name("foreshock-rcu")
+        own_name(NAME)
         while not self._stop.wait(self._seconds):
             self.forbidden = bool(number("/proc/sys/kernel/hung_task_panic"))
             if self.forbidden:

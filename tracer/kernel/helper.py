@@ -6,15 +6,13 @@ It may hang in the kernel (a stack is read under a lock of the task's): nobody w
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from collections.abc import Callable
-from typing import NoReturn
 
-from tracer.kernel import forking, privilege
+from tracer.kernel import forking
 from tracer.kernel.deeds import CAPABILITIES, Deeds
 from tracer.kernel.errands import ANSWER, MOST_BYTES, MOST_CLOCKS, QUESTION, Errand, serve
-from tracer.kernel.processes import own_name
+from tracer.kernel.keeper import fork_keeper
 
 __all__ = ["NAME", "Helper"]
 
@@ -32,20 +30,9 @@ class Helper:
     """
 
     def __init__(self, deeds: Deeds, forget: Callable[[], None]) -> None:
-        forking.ready_memory()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        parent = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, forking.ENDING)
-        try:
-            self.pid = os.fork()
-            if not self.pid:
-                _live(theirs, deeds, forget, parent)
-        except OSError:
-            self._channel.close()
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
+        self.pid, self._channel = fork_keeper(
+            NAME, CAPABILITIES, lambda channel: serve(channel, deeds), forget, deeds.programs
+        )
         self._number = 0
         self._waiting = self._gone = False
 
@@ -74,9 +61,8 @@ class Helper:
     def close(self) -> None:
         """End it; one that is stuck in the kernel is left to the kernel."""
         self._channel.close()
-        if not self._gone and not forking.ends(self.pid, _END_SECONDS):
-            os.kill(self.pid, signal.SIGKILL)
-            forking.ends(self.pid, 0.1)
+        if not self._gone:
+            forking.end(self.pid, _END_SECONDS)
         self._gone = True
 
     def _ask(self, errand: Errand, argument: int = 0) -> tuple[bytes, list[int]]:
@@ -114,24 +100,3 @@ _WITHOUT = (
     "from now on no clocks for CPUs that come online, no run times of programs, no stacks of blocked tasks, no new "
     "ranks of jobs; everything else goes on"
 )
-
-
-def _live(channel: socket.socket, deeds: Deeds, forget: Callable[[], None], parent: int) -> NoReturn:
-    code = 1
-    try:
-        forking.settle_down(parent)
-        own_name(NAME)
-        forget()
-        # Whoever reads what the parent prints does not wait for this one.
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)
-        os.dup2(null, 1)
-        forking.close_all_but((channel.fileno(), *deeds.programs))
-        privilege.keep_only(CAPABILITIES)
-        serve(channel, deeds)
-        code = 0
-    except BaseException as error:
-        # Straight to the descriptor: buffers may hold what the parent had not written yet.
-        os.write(2, f"foreshock: helper: {type(error).__name__}: {error}\n".encode(errors="replace"))
-    finally:
-        os._exit(code)

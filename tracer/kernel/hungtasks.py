@@ -13,7 +13,19 @@ from dataclasses import dataclass
 
 from tracer.kernel.kept import Kept
 
-__all__ = ["STACK_BYTES", "Detector", "TaskStacks", "TaskStatus", "blocked_tasks", "kernel_stack", "task_status"]
+__all__ = [
+    "STACK_BYTES",
+    "Detector",
+    "TaskStacks",
+    "TaskStatus",
+    "blocked_tasks",
+    "innermost",
+    "kernel_frames",
+    "kernel_stack",
+    "stat_fields",
+    "task_status",
+    "threads",
+]
 
 #: At most so much is read of a file.
 STACK_BYTES = 8192
@@ -53,24 +65,50 @@ def kernel_stack(tid: int) -> bytes:
     return _read(f"/proc/{tid}/stack") or _read(f"/proc/{tid}/wchan")
 
 
+def kernel_frames(stack: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the functions in what ``kernel_stack`` returns, from the innermost, each with its module or b""."""
+    frames = [(name, module) for name, module in _FRAME.findall(stack)]
+    return frames or [(stack, b"")] * (stack not in (b"", b"0"))
+
+
+def innermost(tid: int) -> bytes:
+    """Return the function in which a thread sleeps, that of the scheduler's callers; b"" when nobody says."""
+    name = _read(f"/proc/{tid}/wchan")
+    return b"" if name == b"0" else name
+
+
 def _functions(stack: bytes) -> bytes:
     """Return functions from the innermost, ``;`` between them, their modules in brackets."""
-    frames = [name + (b" " + module if module else b"") for name, module in _FRAME.findall(stack)]
-    return b";".join(frames) if frames else b"" if stack == b"0" else stack
+    return b";".join(name + (b" " + module if module else b"") for name, module in kernel_frames(stack))
 
 
 def blocked_tasks(seconds: float) -> Iterator[list[int]]:
     """Look through all threads, for ``seconds`` at a time; yield those in state D that each turn found."""
     until = time.monotonic() + seconds
     found: list[int] = []
-    for tid in _threads():
-        # "4411 (comm) D 1 …": a name may have anything in it but ends before the last parenthesis.
-        if _read(f"/proc/{tid}/stat", 512).rpartition(b") ")[2][:1] == b"D":
+    for tid in threads():
+        if stat_fields(tid)[:1] == [b"D"]:
             found.append(tid)
         if time.monotonic() > until:
             yield found
             found, until = [], time.monotonic() + seconds
     yield found
+
+
+def stat_fields(tid: int) -> list[bytes]:
+    """Return the fields of /proc/TID/stat from the third, the state, on; none when the thread is gone."""
+    # "4411 (comm) D 1 …": a name may have anything in it but ends before the last parenthesis.
+    return _read(f"/proc/{tid}/stat", 512).rpartition(b") ")[2].split()
+
+
+def threads() -> Iterator[int]:
+    """Yield the id of every thread of the node."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                yield from (int(tid) for tid in os.listdir(f"/proc/{name}/task"))
+            except OSError:
+                continue  # ended meanwhile
 
 
 class TaskStacks:
@@ -136,15 +174,6 @@ def _find_detector() -> int:
         if pid > 1 << 15:
             break
     return 0
-
-
-def _threads() -> Iterator[int]:
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                yield from (int(tid) for tid in os.listdir(f"/proc/{name}/task"))
-            except OSError:
-                continue  # ended meanwhile
 
 
 def _read(path: str, limit: int = STACK_BYTES) -> bytes:

@@ -123,7 +123,7 @@ def _probe(probe: Probe) -> dict[str, Any]:
     return {
         "name": probe.name,
         "requires": list(probe.requires),
-        "enums": [list(enum) for enum in probe.enums],
+        "enums": [[*enum, False] for enum in probe.enums] + [[*enum, True] for enum in probe.optional_enums],
         "members": [
             {
                 "macro": member.macro,

@@ -128,20 +128,28 @@ def difference(before: Moment, after: Moment) -> tuple[np.ndarray, dict[str, int
 
     Those have no row: ``reset`` counters that went back, ``appeared`` there was no earlier moment, ``gone`` no later.
     """
-    order = np.argsort(before.ids)
-    places = np.searchsorted(before.ids, after.ids, sorter=order)
-    places = order[np.minimum(places, max(len(order) - 1, 0))] if len(order) else np.zeros(len(after.ids), np.intp)
-    same = before.ids[places] == after.ids if len(order) else np.zeros(len(after.ids), bool)
-    counted = after.totals[same] - before.totals[places[same]]
+    places, same = _places(before.ids, after.ids)
+    counted = after.totals[same] - before.totals[places]
     back = (counted.view(np.int64) < 0).any(axis=1)
-    counted = counted[~back]
-    rows = after.rows[same][~back]
+    rows = after.rows[same]
+    if back.any():
+        counted, rows = counted[~back], rows[~back]
     # All counters at once: they are the end of a row.
     octets = rows.view(np.uint8).reshape(len(rows), LINK.itemsize)
     octets[:, _FIRST_COUNTER:] = counted[:, _PLACES].astype("<u8", order="C").view(np.uint8)
-    shared = int(same.sum())
+    shared = len(places)
     return rows, {
-        "reset": int(back.sum()),
+        "reset": shared - len(rows),
         "appeared": len(after.ids) - shared,
         "gone": len(before.ids) - shared,
     }
+
+
+def _places(before: npt.NDArray[np.uint64], after: npt.NDArray[np.uint64]) -> tuple[np.ndarray, np.ndarray]:
+    """Return where in ``before`` the ids are that both have, and where in ``after``."""
+    if before.tobytes() == after.tobytes():
+        # As always, but for when a device comes or goes.
+        same = np.arange(len(after))
+        return same, same
+    _, places, same = np.intersect1d(before, after, assume_unique=True, return_indices=True)
+    return places[np.argsort(same)], np.sort(same)

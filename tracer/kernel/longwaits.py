@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.layouts import constants
 
-__all__ = ["LongWaits", "Share"]
+__all__ = ["Interrupted", "LongWaits", "Share"]
 
 _KNOWN = constants("ledger")
 _OLDS, _BLOCKS = _KNOWN["LEDGER_OLDS"], _KNOWN["LEDGER_LOG_BLOCKS"]
@@ -25,6 +25,16 @@ class Share:
     ns: int
 
 
+@dataclass(frozen=True)
+class Interrupted:
+    """What of one process's waits interrupts had, of the softirqs mostly those of ``vector``."""
+
+    tgid: int
+    vector: int
+    softirq_ns: int
+    hardirq_ns: int
+
+
 class LongWaits:
     """Reads what programs left over since the last time, from live rows: per CPU, its blocks and its olds."""
 
@@ -35,10 +45,10 @@ class LongWaits:
         self._counts = cpus["olds_count"].copy()
         self._lengths = cpus["olds_ns"].copy()
 
-    def take(self, now_ns: int) -> tuple[list[Share], list[tuple[int, int, int]], int]:
-        """Return shares, what softirqs and hard interrupts had (tgid, ns, ns), and the ns of waits that were lost."""
+    def take(self, now_ns: int) -> tuple[list[Share], list[Interrupted], int]:
+        """Return shares, what softirqs and hard interrupts had, and the ns of waits that were lost."""
         shares: list[Share] = []
-        interrupts: list[tuple[int, int, int]] = []
+        interrupts: list[Interrupted] = []
         lost_ns = 0
         blocks: dict[int, np.ndarray] = {}
         for cpu, (count, before) in enumerate(
@@ -55,7 +65,7 @@ class LongWaits:
                     blocks[where] = self._log(where)
                 found, interrupted = _shared_out(blocks.get(where, _NO_LOG), start_ns, end_ns, tgid, now_ns)
                 shares += found
-                interrupts.append((tgid, *interrupted))
+                interrupts += interrupted
         return shares, interrupts, lost_ns
 
     def _log(self, cpu: int) -> np.ndarray:
@@ -71,26 +81,28 @@ _NO_LOG = np.zeros(0, [("started_ns", "u8")])
 
 def _shared_out(
     blocks: np.ndarray, start_ns: int, end_ns: int, tgid: int, now_ns: int
-) -> tuple[list[Share], tuple[int, int]]:
+) -> tuple[list[Share], list[Interrupted]]:
     """Share out a time among those in the blocks that it touches, each as if they had taken turns all the time."""
     shares: list[Share] = []
     starts = blocks["started_ns"].astype("i8")
     ends = np.append(starts[1:], now_ns)
     overlaps = np.minimum(ends, end_ns) - np.maximum(starts, start_ns)
-    softirq_ns = hardirq_ns = covered_ns = 0
+    interrupts: list[Interrupted] = []
+    covered_ns = 0
     for at in np.flatnonzero(overlaps > 0).tolist():
         overlap, block = int(overlaps[at]), blocks[at]
         soft, hard = _interrupts(blocks, at)
         parts = [part for part in block["parts"].tolist() if part[3]]
         own_ns = sum(part[0] for part in parts) + int(block["other_ns"])
         whole_ns = max(own_ns + soft + hard, 1)
-        softirq_ns += overlap * soft // whole_ns
-        hardirq_ns += overlap * hard // whole_ns
+        if soft or hard:
+            ns = overlap * soft // whole_ns, overlap * hard // whole_ns
+            interrupts.append(Interrupted(tgid, int(block["vector"]), *ns))
         covered_ns += overlap
         shares += [Share(tgid, holder, comm, group, overlap * ns // whole_ns) for ns, group, holder, _, comm in parts]
         shares.append(Share(tgid, -1, b"", 0, overlap * int(block["other_ns"]) // whole_ns))
     shares.append(Share(tgid, -1, b"", 0, max(end_ns - start_ns - covered_ns, 0)))
-    return [share for share in shares if share.ns], (softirq_ns, hardirq_ns)
+    return [share for share in shares if share.ns], interrupts
 
 
 def _interrupts(blocks: np.ndarray, at: int) -> tuple[int, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["KEPT", "KEPT_FOR_STACKS", "held", "keep_only", "may_trace", "needs"]
+__all__ = ["KEPT", "KEPT_FOR_STACKS", "held", "in_host_users", "keep_only", "may_trace", "needs"]
 
 #: Numbers from include/uapi/linux/capability.h.
 _CAPABILITIES = {
@@ -27,6 +28,7 @@ KEPT = ("dac_override", "dac_read_search")
 #: Symbols: other processes' maps and files, kernel addresses.
 KEPT_FOR_STACKS = (*KEPT, "sys_ptrace", "syslog")
 
+_INITIAL_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO
 _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
@@ -45,7 +47,15 @@ def held() -> set[str]:
 def may_trace() -> bool:
     """Return whether this process has what loading and attaching BPF programs asks for."""
     having = held()
-    return "sys_admin" in having or {"bpf", "perfmon"} <= having
+    return in_host_users() and ("sys_admin" in having or {"bpf", "perfmon"} <= having)
+
+
+def in_host_users() -> bool:
+    """Return whether capabilities are for the whole node: not so in a user namespace, of a rootless container."""
+    try:
+        return os.stat("/proc/self/ns/user").st_ino == _INITIAL_USER_NAMESPACE
+    except OSError:
+        return True
 
 
 def needs(action: Callable[[], object]) -> bool:

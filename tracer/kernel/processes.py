@@ -5,11 +5,12 @@ Standard library only: workloads run without site-packages.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 
-__all__ = ["die_with", "own_name", "take_priority"]
+__all__ = ["die_with", "first_to_go", "own_name", "take_priority"]
 
 # Source: include/uapi/linux/prctl.h.
 _PR_SET_PDEATHSIG = 1
@@ -32,6 +33,12 @@ def die_with(parent: int) -> None:
 def own_name(name: str) -> None:
     """Call this thread ``name`` wherever tasks are shown; the kernel keeps 15 bytes."""
     _libc.prctl(_PR_SET_NAME, ctypes.create_string_buffer(name.encode()[:15]), 0, 0, 0)
+
+
+def first_to_go() -> None:
+    """Have the kernel choose this process before all others when memory runs out."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 def take_priority() -> str:

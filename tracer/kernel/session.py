@@ -6,12 +6,13 @@ import mmap
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 
 import numpy as np
 
 from tracer import histogram
-from tracer.errors import NotAllowedError, ProbeUnavailableError
+from tracer.errors import NotAllowedError, ProbeUnavailableError, UnavailableError
 from tracer.kernel import cpus, privilege, sources
 from tracer.kernel.deeds import Deeds
 from tracer.kernel.helper import Helper
@@ -21,6 +22,8 @@ from tracer.kernel.loader import syscalls
 from tracer.kernel.loading import ATTACH_SECONDS, Loaded, LoaderError, LoaderGoneError, run_loader
 from tracer.kernel.maps import MappedArray
 from tracer.kernel.ring import Ring
+from tracer.kernel.sideband import Sideband, open_events
+from tracer.kernel.symbols.history import History
 from tracer.layouts import layout
 from tracer.probe import Clock, Events, Probe
 
@@ -38,6 +41,8 @@ class Session:
         self.options = options
         self.shapes: dict[str, MapShape] = map_shapes(self.probes, options.cpu_count)
         self._loaded = loaded
+        #: What processes were and are; None where nobody asks.
+        self.programs = self._watch_programs()
         self._kinds = event_kinds(probes)
         self._late_clocks: dict[int, list[int]] = {}
         self._deeds: Deeds | Helper = Deeds(*_clocked(self.probes, options, loaded.programs))
@@ -131,7 +136,7 @@ class Session:
         deeds = self._deeds
         assert isinstance(deeds, Deeds), "once"
         try:
-            self._deeds = Helper(deeds, self._unmap)
+            self._deeds = Helper(deeds, self.unmap)
         except OSError as error:
             self._undelegated = f"no privileged helper: {error.strerror}"
 
@@ -148,7 +153,7 @@ class Session:
         # In a container with an older list of capabilities the second stands for the first.
         return ("bpf",) if "bpf" in privilege.held() else ("sys_admin",)
 
-    @property
+    @cached_property
     def map_bytes(self) -> int:
         """Kernel memory of all mapped arrays and the ring."""
         return sum(array.size_bytes for array in self._arrays.values()) + (self._ring.size_bytes if self._ring else 0)
@@ -160,15 +165,26 @@ class Session:
         self._late_clocks = {}
         self._deeds.close()
         self._loaded.close()
-        self._unmap()
+        if self.programs:
+            self.programs.close()
+        self.unmap()
 
-    def _unmap(self) -> None:
+    def unmap(self) -> None:
+        """Let go of the maps' memory, here: a forked process has use for none of it."""
         for array in self._arrays.values():
             array.close()
         self._arrays = {}
         if self._ring:
             self._ring.close()
             self._ring = None
+
+    def _watch_programs(self) -> History | None:
+        if not any(probe.reader == "stacks" for probe in self.probes):
+            return None
+        try:
+            return History(Sideband(open_events(cpus.online())))
+        except OSError as error:
+            return History(Sideband([], error.strerror or str(error)))
 
     def __enter__(self) -> Session:
         return self
@@ -188,7 +204,14 @@ def _clocked(probes: Iterable[Probe], options: Options, programs: Mapping[str, i
     return clocks, chosen - cpus.undisturbed()
 
 
-_IN_CONTAINERS = "in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
+def _not_allowed() -> UnavailableError:
+    hint = "in a container: --cap-add=BPF --cap-add=PERFMON, or --privileged"
+    if os.geteuid():
+        return NotAllowedError("not allowed to trace: not root.", hint=hint)
+    if privilege.in_host_users():
+        return UnavailableError("not allowed to trace: root without CAP_BPF and CAP_PERFMON.", hint=hint)
+    hint = "in a container: no user namespace (docker: --userns=host; podman: as root)"
+    return UnavailableError("not allowed to trace: root of a user namespace only.", hint=hint)
 
 
 def attach(probes: Sequence[Probe], options: Options) -> Session:
@@ -208,7 +231,7 @@ def _attach_all(probes: Sequence[Probe], options: Options) -> Session:
     if not in_kernel:
         return Session(probes, options, Loaded())
     if not privilege.may_trace():
-        raise NotAllowedError("not allowed to trace: not root.", hint=_IN_CONTAINERS)
+        raise _not_allowed()
     interpreter, deadline = find_interpreter(), time.monotonic() + ATTACH_SECONDS
     try:
         return _attach(probes, options, interpreter, deadline)

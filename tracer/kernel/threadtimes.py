@@ -10,22 +10,26 @@ import numpy as np
 from tracer.layouts import constants
 from tracer.probe import SOFTIRQS
 
-__all__ = ["PARTS", "ThreadTimes"]
+__all__ = ["PARTS", "SLEEPS", "ThreadTimes"]
 
 _KNOWN = constants("ledger")
 _OWN = (
     *("running", "waiting", "throttled", "reclaim", "compaction", "unknown"),
     *("stall_asleep", "wait_softirq", "wait_hardirq"),
 )
-_BLOCKS = ("sleep", "disk", "mutex", "rwsem", "rtlock", "uninterruptible", "stopped")
+#: What a thread may sleep for, in the order of their numbers in bpf/ledger.h.
+SLEEPS = (
+    *("sleep", "disk", "mutex", "rwsem", "rtlock", "uninterruptible", "stopped"),
+    *("futex", "socket", "pipe", "poll", "timer", "child", "file", "device"),
+)
 _STALLS = {_KNOWN["LEDGER_RECLAIM"]: "reclaim", _KNOWN["LEDGER_COMPACTION"]: "compaction"}
 #: The columns of a thread's times, in ns; "waits" is a count. Softirqs are "softirq", and each vector by its name.
-PARTS = (*_OWN, "softirq", "hardirq", *_BLOCKS, "waits", *SOFTIRQS)
+PARTS = (*_OWN, "softirq", "hardirq", *SLEEPS, "waits", *SOFTIRQS)
 _AT = {name: place for place, name in enumerate(PARTS)}
 
 _ROW = np.dtype(
     [
-        *(("pid", "u4"), ("tgid", "u4"), ("comm", "S16"), ("cgroup_id", "u8")),
+        *(("pid", "u4"), ("tgid", "u4"), ("comm", "S16"), ("cgroup_id", "u8"), ("cpu", "u4")),
         # When it was first seen; when it ended, or the moment of the copy.
         *(("first_ns", "u8"), ("last_ns", "u8"), ("since_ns", "u8"), ("open_wait_ns", "u8")),
         ("parts", "i8", (len(PARTS),)),
@@ -59,7 +63,7 @@ class ThreadTimes:
         parts = self._cumulated(places, rows, now_ns)
         same = self._whose[places] == rows["first_ns"]
         found = np.zeros(len(rows), _ROW)
-        for name in ("pid", "tgid", "comm", "cgroup_id", "first_ns", "since_ns"):
+        for name in ("pid", "tgid", "comm", "cgroup_id", "cpu", "first_ns", "since_ns"):
             found[name] = rows[name]
         found["parts"] = np.maximum(parts - np.where(same[:, None], self._before[places], 0), 0)
         dead = rows["state"] == _KNOWN["LEDGER_DEAD"]
@@ -99,7 +103,7 @@ class ThreadTimes:
         parts[:, _AT["softirq"]] = rows["softirqs_ns"]
         parts[:, _AT["hardirq"]] = rows["hardirq_ns"]
         parts[:, _AT["waits"]] = rows["waits"]
-        parts[:, _AT["sleep"] : _AT["sleep"] + len(_BLOCKS)] = rows["blocked_ns"][:, : len(_BLOCKS)]
+        parts[:, _AT["sleep"] : _AT["sleep"] + len(SLEEPS)] = rows["blocked_ns"][:, : len(SLEEPS)]
         parts[:, _AT[SOFTIRQS[0]] :] = rows["softirq_ns"]
         open_ns = _open_ns(rows, now_ns)
         interrupted = (rows["softirqs_ns"] + rows["hardirq_ns"] - rows["irq_base_ns"]).astype("i8")

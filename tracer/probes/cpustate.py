@@ -15,68 +15,101 @@ add up all the same).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from tracer.layouts import layout
 from tracer.probe import Column, Loss, Map, Member, Probe, Table, Tracepoint, Vectors
 
 _ROW = np.dtype([("cpu", "u4"), ("running_ns", "u8"), ("idle_ns", "u8"), ("softirq_ns", "u8"), ("hardirq_ns", "u8")])
 #: Reading the rows takes no longer, unless the reader itself had to wait for its CPU.
 _READING_NS = 1_000_000
 _PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
+_TOLD = (*_PARTS, "softirq_hardirq_ns", "softirq_entered_ns", "hardirq_entered_ns", "switches", "first_pid")
+_TOLD_OF_STAYS = ("started_ns", "softirq_ns", "hardirq_ns", "pid")
+_CPU = layout("cpustate", "cpu_row")
+_STAY, (_STAYS,) = _CPU["stays"].base, _CPU["stays"].shape
+
+
+class _Told(NamedTuple):
+    """One CPU at one moment: cumulated times, ns, as if everything open ended now, and how they began.
+
+    However the times are shared out, they sum up to now less the time of the CPU's first switch.
+    """
+
+    parts: tuple[int, int, int, int]
+    switches: int
+    rested_first: bool
 
 
 def _derive(before: np.ndarray, after: np.ndarray, start_ns: int, end_ns: int) -> tuple[np.ndarray, Mapping[str, int]]:
     """Difference two snapshots of ``cpus``, each extended by what is still running."""
-    parts = _extended(after, end_ns) - _extended(before, start_ns)
-    new = before["switches"] == 0
-    missing = np.where(new, end_ns - start_ns - parts.sum(axis=1), 0)
-    # Until its first switch a CPU ran one task.
-    parts[np.arange(len(parts)), np.where(after["first_pid"] == 0, _PARTS.index("idle_ns"), 0)] += missing
-    (seen,) = np.nonzero((after["switches"] > 0) & (missing >= 0))
-    rows, parts = np.zeros(len(seen), dtype=_ROW), parts[seen]
-    rows["cpu"] = seen
-    clamped = int((parts < -_READING_NS).sum())
-    for name, part in zip(_PARTS, _without_negative(parts).T, strict=True):
-        rows[name] = part
-    return rows, {"clamped": clamped}
+    rows, clamped = [], 0
+    for cpu, (was, now) in enumerate(zip(_told(before, start_ns), _told(after, end_ns), strict=True)):
+        parts = [part - earlier for part, earlier in zip(now.parts, was.parts, strict=True)]
+        if not was.switches:
+            missing = end_ns - start_ns - sum(parts)
+            if missing < 0:
+                continue
+            # Until its first switch a CPU ran one task.
+            parts[1 if now.rested_first else 0] += missing
+        if not now.switches:
+            continue
+        if min(parts) < 0:
+            clamped += sum(part < -_READING_NS for part in parts)
+            parts = _without_negative(parts)
+        rows.append((cpu, *parts))
+    return np.array(rows, dtype=_ROW), {"clamped": clamped}
 
 
-def _without_negative(parts: np.ndarray) -> np.ndarray:
-    """Take what is below zero off the other parts of its row: the sums stay.
+def _without_negative(parts: list[int]) -> list[int]:
+    """Take what is below zero off the other parts of its CPU: the sum stays.
 
     What ran between a row's copy and the interval's end was told as what ran at the copy; here it is taken back.
     """
-    for row in np.flatnonzero((parts < 0).any(axis=1)):
-        told = np.maximum(parts[row], 0)
-        for part in np.argsort(-told):  # the largest first: most likely it was that
-            told[part] -= min(told[part], told.sum() - max(parts[row].sum(), 0))
-        parts[row] = told
-    return parts
+    told, left = [max(part, 0) for part in parts], max(sum(parts), 0)
+    for part in sorted(range(len(told)), key=lambda part: -told[part]):  # the largest first: most likely it was that
+        told[part] -= min(told[part], sum(told) - left)
+    return told
 
 
-def _extended(cpus: np.ndarray, now_ns: int) -> np.ndarray:
-    """Return the cumulated times, shape (cpus, parts), as they would be if everything open ended now.
-
-    However it is shared out, it sums up to ``now_ns`` less the time of the CPU's first switch.
-    """
-    total = {part: cpus[part].astype("i8") for part in _PARTS}
-    stays = cpus["stays"][np.arange(len(cpus)), cpus["switches"] % cpus["stays"].shape[1]]
-    open_hardirq = _open_ns(cpus["hardirq_entered_ns"], now_ns)
-    total["hardirq_ns"] += open_hardirq
-    inside = total["hardirq_ns"] - cpus["softirq_hardirq_ns"].astype("i8")
-    open_softirq = _open_ns(cpus["softirq_entered_ns"], now_ns)
-    total["softirq_ns"] += np.where(cpus["softirq_entered_ns"] > 0, open_softirq - inside, 0)
-    stolen = total["softirq_ns"] + total["hardirq_ns"] - (stays["softirq_ns"] + stays["hardirq_ns"]).astype("i8")
-    own = np.where(stays["started_ns"] > 0, _open_ns(stays["started_ns"], now_ns) - stolen, 0)
-    idle = stays["pid"] == 0
-    total["idle_ns"] += np.where(idle, own, 0)
-    total["running_ns"] += np.where(idle, 0, own)
-    return np.stack([total[part] for part in _PARTS], axis=1)
+def _told(cpus: np.ndarray, now_ns: int) -> list[_Told]:
+    """Return what each row says at ``now_ns``."""
+    # As words of 64 bits, because numpy takes structs apart member by member; and then as plain numbers, which for a
+    # few CPUs takes a tenth of the time. A pid comes with a neighbour (tgid, padding) that is 0 if it is.
+    words = cpus.view("i8").reshape(len(cpus), -1)
+    latest = words[:, _FIRST[_TOLD.index("switches")]] % _STAYS
+    members = words[np.arange(len(cpus))[:, None], _FIRST + _STEP * latest[:, None]]
+    return [_ended(row, now_ns) for row in members.tolist()]
 
 
-def _open_ns(since_ns: np.ndarray, now_ns: int) -> np.ndarray:
-    return np.where(since_ns > 0, now_ns - since_ns.astype("i8"), 0)
+def _ended(members: list[int], now_ns: int) -> _Told:
+    running, idle, softirq, hardirq, inside, softirq_since, hardirq_since, switches, first, *stay = members
+    stay_since, softirq_then, hardirq_then, task = stay
+    if hardirq_since:
+        hardirq += now_ns - hardirq_since
+    if softirq_since:
+        softirq += now_ns - softirq_since - (hardirq - inside)
+    if stay_since:
+        own = now_ns - stay_since - (softirq + hardirq - softirq_then - hardirq_then)
+        if task:
+            running += own
+        else:
+            idle += own
+    return _Told((running, idle, softirq, hardirq), switches, not first)
+
+
+def _word(row: np.dtype, member: str) -> int:
+    offset: int = row.fields[member][1]  # type: ignore[index]
+    return offset // 8
+
+
+#: The members' words, where it is the first stay's; and how many there are to the next stay's.
+_FIRST = np.array(
+    [*(_word(_CPU, name) for name in _TOLD), *(_word(_CPU, "stays") + _word(_STAY, name) for name in _TOLD_OF_STAYS)]
+)
+_STEP = np.array([0] * len(_TOLD) + [_STAY.itemsize // 8] * len(_TOLD_OF_STAYS))
 
 
 PROBE = Probe(

@@ -1,13 +1,15 @@
 """Which jobs and ranks are on this node, with their processes: by cgroups and environment, without configuration.
 
-A process is looked at once it has used 0.25 s of CPU time: its cgroups (Slurm, Kubernetes, container runtimes) and, of
-its environment, a dozen variables (SLURM_JOB_ID, SLURM_PROCID, RANK, LOCAL_RANK, WORLD_SIZE, …). Everything else in an
-environment is dropped where it is read, in the privileged helper.
+A process is looked at once: its cgroups (Slurm, Kubernetes, container runtimes) and, of its environment, a dozen
+variables (SLURM_JOB_ID, SLURM_PROCID, RANK, LOCAL_RANK, WORLD_SIZE, …). Everything else in an environment is dropped
+where it is read, in the privileged helper. Told are those that have used 0.25 s of CPU time, and ranks that sleep.
 
 Overhead: nothing runs in the kernel. Every 10 s the CPU clocks of all processes are read, for at most 0.05 % of a CPU;
-then /proc/PID of those that have become users of it, 32 per interval at most. Measured at one read a second over ten
-minutes: 0.03 ms a second with 124 processes, 0.47 ms with 2,127; the first look 4 and 11 ms (virtual AMD EPYC).
-Caveat: a rank is known up to 10 s after it has used 0.25 s of CPU time, and known to have ended up to 10 s late.
+then /proc/PID of those that have become users of it, and of the others once, 32 per interval at most. Measured at one
+read a second over ten minutes: 0.03 ms a second with 124 processes, 0.47 ms with 2,127; the first look at users 4 and
+11 ms, at 139 that slept 7 ms (virtual AMD EPYC).
+Caveat: a rank is known up to 10 s after it has used 0.25 s of CPU time, and known to have ended up to 10 s late. One
+that sleeps is looked for after the others: with 2,000 processes a minute later.
 Caveat: what a process put into its own environment after it began is not seen: ranks that a launcher forks without a
 new program. A program may overwrite its environment (setproctitle); then the cgroups remain.
 Caveat: of an environment the first 128 KiB are read; a variable's first 64 bytes are kept.

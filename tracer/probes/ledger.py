@@ -6,20 +6,28 @@ Each moment of a thread belongs to one part, and those of a process's threads ar
 asleep); and what it slept for. Running, reclaim and compaction while running, and interrupts are what the kernel calls
 its run time; waiting and throttled are its run delay (/proc/PID/schedstat).
 
-Overhead: about 125 ns per context switch, 75 ns per wake-up and 25 ns per softirq above an empty program, 0.3 to 0.6 µs
+Overhead: about 110 ns per context switch, 70 ns per wake-up and 25 ns per softirq above an empty program, 0.3 to 0.6 µs
 per interrupt over a task (measured with a pipe ping-pong on a virtual AMD EPYC); the whole switch 1.1 µs where six
-tasks wait for each CPU. 7 MB of kernel memory and 112 KB per CPU.
+tasks wait for each CPU. 8 MB of kernel memory and 120 KB per CPU. Where frequencies
+show, the reader takes 20 µs more per CPU and interval.
 Caveat: a wait belongs to the interval in which it ends, with all of its time; how long those have lasted that go on is
 in ``open_wait_ns``.
 Caveat: softirqs and interrupts that a process caused itself (its own packets, its own timers) count as well.
 Caveat: of a wait with more than 64 switches the part before those is shared out by blocks of 32 switches and 4 ms, as
-if those in it had taken turns all the time; where that was longer than a second or so before the interval's end, it
-has no holder (``earlier``): intervals above 1 s know less.
+if those in it had taken turns all the time (of more than eight, one of a name and cgroup stands for all of it); where
+that was longer than a second or so before the interval's end, it has no holder (``earlier``): intervals above 1 s know
+less.
+Caveat: softirqs that have the CPU while a process waits are told by the vector that has the most of them in the
+stay of one task on that CPU, or, where that was long ago, in the longest of 32 stays.
+Caveat: lowered frequency is read from sysfs where the machine shows it (``thermal_throttle``; ``cpufreq`` and a nominal
+frequency), once per interval, and charged to a thread by the CPU where it ran last. Else those columns are absent.
 Caveat: threads that neither ran nor slept since the start have no time here; 64 processes per interval are told one by
 one, those with the most time lost or run, the others together as process 0.
-Caveat: before v6.6 a thread that is woken while its cgroup is throttled may count waits right behind that as throttled.
-Caveat: what a thread sleeps for shows only where the kernel says it: I/O (its own iowait), kernel locks that are fought
-over (since v5.19), stops. Sockets, timers and futexes are all ``sleep_ns``.
+Caveat: before v6.6 a thread that is woken while its cgroup is throttled may count waits right behind that as throttled,
+and interrupts while it is throttled count as waiting (the kernel's sum is by the clock that leaves them out).
+Caveat: what a thread sleeps for is what the kernel says: I/O (its own iowait), kernel locks that are fought over
+(since v5.19), stops; else the kind of the system call that it is in, and of the file that this is about (x86-64 only,
+not of 32-bit programs; elsewhere it is all ``sleep_ns``). A call that a stop interrupted goes on as ``sleep_ns``.
 """
 
 from __future__ import annotations
@@ -66,6 +74,19 @@ PROBE = Probe(
         Member("task_struct.state", otherwise=("task_struct.__state",)),
         Member("task_struct.cpu", otherwise=("task_struct.thread_info.cpu",)),
         Member("task_struct.in_iowait", optional=True, bit=True),
+        # The system call it is in, and the file: x86-64 only.
+        Member("task_struct.stack"),
+        Member("task_struct.thread_info.status", optional=True),
+        Member("pt_regs.orig_ax", optional=True),
+        Member("pt_regs.di", optional=True),
+        Member("task_struct.files"),
+        Member("files_struct.fdt"),
+        Member("fdtable.max_fds"),
+        Member("fdtable.fd"),
+        Member("file.f_inode"),
+        Member("inode.i_mode"),
+        Member("inode.i_sb"),
+        Member("super_block.s_magic"),
         Member("irqaction.name"),
         # The quota: none without CONFIG_CFS_BANDWIDTH.
         Member("task_struct.se.cfs_rq", optional=True),
@@ -82,6 +103,7 @@ PROBE = Probe(
         *TASK_CGROUP,
     ),
     enums=(("cgroup_subsys_id", "cpu_cgrp_id"),),
+    optional_enums=(("bpf_func_id", "BPF_FUNC_task_pt_regs"),),
     maps=(
         Map("ledger_tasks", "ledger_task", ("LEDGER_TASKS",)),
         Map("ledger_cpus", "ledger_cpu", ("cpu",)),
@@ -89,6 +111,8 @@ PROBE = Probe(
         Map("ledger_blocks", "ledger_block", ("cpu", "LEDGER_LOG_BLOCKS")),
         Map("ledger_olds", "ledger_old", ("cpu", "LEDGER_OLDS")),
         Map("ledger_control", "stack_control", ()),
+        Map("ledger_cells", "ledger_cell", ("cpu", "LEDGER_HALVES", "LEDGER_CELLS")),
+        Map("ledger_calls", "ledger_call", ("LEDGER_CALL_ROWS",)),
     ),
     plain_maps=("ledger_counts",),
     tables=(
@@ -113,15 +137,25 @@ PROBE = Probe(
                 Column("wait_hardirq_ns", "ns", "of waiting_ns: hard interrupts had the CPU"),
                 Column("softirq_ns", "ns", "softirqs ran over it"),
                 Column("hardirq_ns", "ns", "hard interrupts ran over it"),
-                Column("sleep_ns", "ns", "asleep for an event: network, timers, other threads"),
+                Column("sleep_ns", "ns", "asleep for what does not show: signals, page faults, calls not known"),
                 Column("disk_ns", "ns", "asleep for I/O, by the kernel's own iowait"),
                 Column("mutex_ns", "ns", "asleep for a mutex of the kernel"),
                 Column("rwsem_ns", "ns", "asleep for a reader-writer semaphore of the kernel"),
                 Column("rtlock_ns", "ns", "asleep for a priority-inheriting lock"),
                 Column("uninterruptible_ns", "ns", "asleep uninterruptibly for anything else"),
                 Column("stopped_ns", "ns", "stopped or traced"),
+                Column("futex_ns", "ns", "asleep for other threads: locks, conditions, barriers of programs"),
+                Column("socket_ns", "ns", "asleep in a call on a socket: receiving, sending, connecting, accepting"),
+                Column("pipe_ns", "ns", "asleep in reading from or writing to a pipe"),
+                Column("poll_ns", "ns", "asleep for one of several: poll, select, epoll, io_uring, eventfd"),
+                Column("timer_ns", "ns", "asleep on purpose: nanosleep"),
+                Column("child_ns", "ns", "asleep for the end of another process"),
+                Column("file_ns", "ns", "asleep in a call on a file, not by iowait: network file systems, FUSE, flock"),
+                Column("device_ns", "ns", "asleep in a call on a character device: its driver, such as a GPU's"),
                 Column("open_wait_ns", "ns", "how long waits have lasted that went on at the end"),
                 Column("waits", "waits", "for a CPU, ended"),
+                Column("hot_ns", "ns", "of running_ns: its CPU, or that CPU's package, was throttled for heat"),
+                Column("slow_ns", "ns", "of running_ns: what the nominal frequency of its CPU would have saved"),
             ),
         ),
         Table(
@@ -135,7 +169,7 @@ PROBE = Probe(
                     "",
                     "task: a process had the CPU it waited for; own: another of its own threads had it; idle: nobody "
                     "yet; earlier: not known, too many switches since; softirq, line, vector: what interrupted it; "
-                    "rest: small ones",
+                    "wsoftirq: softirqs had the CPU it waited for; rest: small ones",
                 ),
                 Column("number", "", "the holder's process, softirq vector, interrupt line or x86 vector"),
                 Column("name", "", "the holder's, the vector's or the interrupt handler's"),

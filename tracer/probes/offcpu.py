@@ -8,9 +8,15 @@ Who wakes a task is noted by its name, or as the softirq or interrupt in which i
 
 Overhead: about 150 ns per switch of tasks that block shortly, 200 ns per wake-up, 800 ns per block with its stack and
 more if that is deep; 29 MB of kernel memory. A read takes 2 ms of the agent's CPU, the first ones 100 ms for symbols.
-Caveat: a block belongs to the interval in which it ends, with all of its time; one that goes on isn't seen.
+Caveat: a block belongs to the interval in which it ends, with all of its time. One that goes on when the recording ends
+belongs to the last interval, marked as such; reports and exports of stacks give each range its part. Where it began
+before the recording, the time since its start counts, and what the task waits in is /proc's: the kernel's functions in
+D, else one of them; nothing of its program's.
 Caveat: the time includes the wait for a CPU after the wake-up; the runqueue probe tells how long that is.
-Caveat: a program built without frame pointers shows its innermost function and little above it.
+Caveat: a program's stack is followed by frame pointers. A function without one hides the function that called it: glibc
+on most distributions hides who called it. A program without any shows its innermost function alone.
+Caveat: of a process that has ended by the interval's end, or is another program (``exec``), the kernel's records of
+programs that start tell what it had in memory, as with oncpu.
 """
 
 from __future__ import annotations
@@ -67,7 +73,12 @@ PROBE = Probe(
                 Column("weight", "ns", "time off the CPU"),
                 Column("count", "blocks", "how often it blocked there"),
                 Column("state", "", "S interruptible, D not, I without load, T stopped, t traced, P parked, ? other"),
-                Column("waker_kind", "", "t a task, s a softirq, h a hard interrupt; empty: nobody was seen"),
+                Column(
+                    "waker_kind",
+                    "",
+                    "t a task, s a softirq, h a hard interrupt; o nobody: still blocked at the end; a nobody: blocked "
+                    "since before the start and at the end; empty: nobody was seen",
+                ),
                 Column("waker_vector", "", "of the softirq"),
                 Column("waker_comm", "", "that thread's name"),
             ),
@@ -90,5 +101,8 @@ PROBE = Probe(
         Loss("full", "offcpu_rows", "use.full", "blocks not counted: too many different ones in the interval"),
         Loss("full", "offcpu_rows", "full_tasks", "blocks not counted: too many tasks"),
         Loss("negative", "offcpu_rows", "negative", "blocks that ended before they began, not counted"),
+        Loss("unasked", "", "", "tasks asleep since before the recording that were not looked at, for want of time"),
+        Loss("not_taken", "", "", "blocks of tasks that had blocked shortly before: their time has no stack"),
+        *(loss for loss in ONCPU.losses if not loss.map),
     ),
 )

@@ -3,11 +3,21 @@
 49 Hz is in step with no timer that a kernel or a program usually has. Samples of the idle task are counted apart,
 in ``clock``, and have no rows in ``samples``; isolated and nohz_full CPUs carry no clock and have no rows at all.
 
-Overhead: about 10 µs per sample of a task, 49 times a second: 0.05 % of each CPU; 25 MB of kernel memory. A read takes
-2 ms of the agent's CPU, the first ones 100 ms for symbols.
-Caveat: a program built without frame pointers shows its innermost function and little above it.
-Caveat: a process that ends before the end of the interval can't be asked for its symbols; its user frames are one,
-``[process ended]``.
+Overhead: about 10 µs per sample of a task, 49 times a second: 0.05 % of each CPU; 25 MB of kernel memory, and up to 16
+MB, 1 MB per CPU, for records of programs that start, read once a second. A read takes 2 ms of the agent's CPU, the
+first ones 100 ms for symbols.
+Caveat: a program's stack is followed by frame pointers. A function without one hides the function that called it: glibc
+on most distributions hides who called it. A program without any shows its innermost function alone.
+Caveat: a process that has ended by the interval's end, or is another program (``exec``), can't be asked what it had in
+memory. The kernel's records of programs that start, and of files that they map, tell, for the latest 8 programs of each
+of the 8192 processes seen last. Of one that ran before the recording, and was never asked, user frames are one,
+``[process ended]`` or ``[unknown before exec: NAME]``.
+Caveat: where records are lost (``programs``), the kernel has no memory for them, or CPUs came online later, nobody
+knows who has become another program since. Then only a process that was asked before and is the same still is believed
+to have been so; user frames of all others until then are ``[unknown for want of records: NAME]``, whether there was an
+exec or not.
+Caveat: programs that a process is one after the other are told apart by their names. Where both have the same name and
+the same addresses (neither is position-independent), the time of both is the first one's, for that interval.
 Caveat: the clock also runs on idle CPUs, and wakes them.
 """
 
@@ -77,7 +87,9 @@ PROBE = Probe(
                 Column("frame", "", "id: a hash of the rest"),
                 Column("kind", "", "k kernel, u user"),
                 Column("module", "", "file name of the program or library, or the kernel's module in brackets"),
-                Column("symbol", "", "function, demangled; module+offset in its file where there is no symbol"),
+                Column(
+                    "symbol", "", "function, demangled; [unknown module+offset] in its file where there is no symbol"
+                ),
                 Column("build_id", "", "of that file, to find its symbols by later; empty if it has none"),
             ),
         ),
@@ -97,5 +109,10 @@ PROBE = Probe(
         Loss("collided", "oncpu_rows", "use.collided", "stacks lost: others had their places"),
         Loss("missed", "oncpu_rows", "use.missed", "stacks the kernel could not take"),
         Loss("full", "oncpu_rows", "use.full", "samples not counted: too many different ones in the interval"),
+        Loss("programs", "", "", "records of programs that start, map files or end: nobody knows who became another"),
+        Loss("ended", "", "", "stacks whose process had ended, or was another program, and nobody knew it"),
+        Loss("late", "", "", "stacks whose process's functions were not found in time"),
+        Loss("kernel_hidden", "", "", "intervals in which the kernel hid its functions"),
+        Loss("unsettled", "", "", "intervals in which a program was still at work on the one before"),
     ),
 )

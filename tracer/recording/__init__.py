@@ -8,7 +8,7 @@ from __future__ import annotations
 from tracer.recording.codec import FrameDecoder, FrameEncoder
 from tracer.recording.frames import Frame, FrameCut, Kind, read_frame
 from tracer.recording.paths import expand_path
-from tracer.recording.reader import Recording, RecordingReader, count_intervals, read_recording
+from tracer.recording.reader import Recording, RecordingReader, Run, count_intervals, read_recording
 from tracer.recording.writer import RecordingWriter
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Recording",
     "RecordingReader",
     "RecordingWriter",
+    "Run",
     "count_intervals",
     "expand_path",
     "read_frame",

@@ -78,6 +78,8 @@ class FrameEncoder:
     def _layouts_of(self, windows: Sequence[Window]) -> tuple[dict[np.dtype, int], list[Any], bool]:
         dtypes = dict.fromkeys(window.rows.dtype for window in windows)
         known = self._layouts
+        if dtypes.keys() <= known.keys():
+            return known, [], False
         forget = len(known.keys() | dtypes.keys()) > MAX_LAYOUTS
         layouts = {} if forget else dict(known)
         new = []

@@ -28,9 +28,9 @@ def encode_column(values: _Array) -> tuple[list[int], bytes]:
     """Return a column's form, ``[]`` for dense or ``[count, distance width, value width]``, and its bytes."""
     if not values.nbytes:
         return [], b""  # S0, of which numpy's copies are S1
-    dtype = values.dtype.newbyteorder("<")
-    column = values.astype(dtype, order="C", copy=False)
-    if dtype.kind in "ui" and column.size >= _WIDE * max(1, len(column)):
+    column = values if values.dtype.str[0] != ">" else values.astype(values.dtype.newbyteorder("<"))
+    column = np.ascontiguousarray(column)
+    if column.dtype.kind in "ui" and column.size >= _WIDE * max(1, len(column)):
         sparse = _encode_sparse(column.reshape(-1))
         if sparse is not None:
             return sparse
@@ -94,9 +94,9 @@ def _fill(target: _Array, distances: _Array, values: _Array) -> None:
     for start in range(0, len(distances), _AT_ONCE):
         steps = distances[start : start + _AT_ONCE]
         # Checked one by one before they are added up, so that the sum of a piece can't overflow.
-        if not steps.all() or int(steps.max()) > target.size:
+        if not np.logical_and.reduce(steps) or int(np.maximum.reduce(steps)) > target.size:
             raise RecordingError("a sparse column's position is wrong.")
-        positions = np.cumsum(steps, dtype=np.int64) + last
+        positions = np.add.accumulate(steps, dtype=np.int64) + last
         last = int(positions[-1])
         if last >= target.size:
             raise RecordingError("a sparse column has a position outside it.")

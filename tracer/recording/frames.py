@@ -79,7 +79,7 @@ class FrameCut(RecordingError):
 def check_preamble(preamble: bytes) -> None:
     """Raise RecordingError unless ``preamble`` opens a recording that this version reads."""
     if preamble[: len(_MAGIC)] != _MAGIC[: len(preamble)]:
-        hint = "recordings are written by: foreshock record; black boxes are for postmortem, bundle and report"
+        hint = "recordings are written by: foreshock record; most commands read black boxes, too"
         raise RecordingError("not a foreshock recording.", hint=hint)
     if len(preamble) < len(PREAMBLE):
         what = "cut off before its header" if preamble else "empty"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from tracer.errors import RecordingError
 from tracer.recording.codec import FrameDecoder
@@ -15,7 +15,26 @@ from tracer.recording.frames import HEAD_BYTES, PREAMBLE, Frame, FrameCut, Kind,
 from tracer.recording.paths import shown
 from tracer.window import Window
 
-__all__ = ["Recording", "RecordingReader", "count_intervals", "read_recording"]
+__all__ = ["Recording", "RecordingReader", "Run", "count_intervals", "read_recording"]
+
+
+class Run(Protocol):
+    """What can be read as a recording is: one ``list[Window]`` per interval. See ``RecordingReader``."""
+
+    header: dict[str, Any]
+    intervals: int
+    damage: str
+
+    @property
+    def warning(self) -> str: ...  # noqa: D102  # as RecordingReader's
+
+    def __iter__(self) -> Iterator[list[Window]]: ...
+
+    def __enter__(self) -> Run: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class RecordingReader:
@@ -206,11 +225,15 @@ def read_recording(path: str | os.PathLike[str]) -> Recording:
 
 
 _CHECK = "check the path and its permissions"
+_COUNTED = 100  # one by one
 _START = 8  # of a payload: enough to see what its map has
 
 
 def count_intervals(path: str | os.PathLike[str]) -> int:
-    """Return how many intervals a file has, by the heads of its frames; those before whatever is wrong with it."""
+    """Return how many intervals a file has, by the heads of its frames; those before whatever is wrong with it.
+
+    Of more than a hundred, how many there are about: as many more as it has more bytes.
+    """
     found = 0
     try:
         # A pipe would be waited for, and be empty afterwards.
@@ -219,7 +242,9 @@ def count_intervals(path: str | os.PathLike[str]) -> int:
             while len(head := file.read(HEAD_BYTES)) == HEAD_BYTES:
                 length, kind = read_head(head)
                 found += kind == Kind.WINDOWS
-                file.seek(length, os.SEEK_CUR)
+                place = file.seek(length, os.SEEK_CUR)
+                if found >= _COUNTED:
+                    return found * os.fstat(file.fileno()).st_size // place
     except (OSError, ValueError, RecordingError):
         return found
     return found

@@ -179,6 +179,8 @@ def _parts(dtype: np.dtype) -> list[_Numbers | Path]:
 
 def _fill(rows: np.ndarray, forms: object, data: memoryview) -> memoryview:
     known, place = _forms(forms, rows.dtype), 0
+    if not len(rows) and _dense(known):
+        return data
     for part in _parts(rows.dtype):
         count = part.columns if isinstance(part, _Numbers) else 1
         mine, place = known[place : place + count], place + count

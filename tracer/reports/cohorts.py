@@ -9,15 +9,14 @@ from tracer.cohorts.rollout import Effect, Rollout
 from tracer.cohorts.verdict import by_how_much, days, headline, named
 from tracer.compare import limits
 from tracer.compare.verdict import amount
-from tracer.escape import printable
-from tracer.reports.layout import Column, Style, table, wrap
-from tracer.reports.sections._section import ROWS, more
-from tracer.units import MISSING, clip, count, duration, many, moment, percent
+from tracer.reports.layout import Column, Style, wrap
+from tracer.reports.narrow import LEAST_WIDTH
+from tracer.reports.sections._section import ROWS, Section, as_lines, more
+from tracer.units import MISSING, count, duration, many, moment, percent
 
 __all__ = ["SCHEMA", "as_dict", "render"]
 
 SCHEMA = "foreshock.cohorts/1"
-_LEAST_WIDTH = 80
 _PROSE_WIDTH = 110
 _LISTED = 5
 _BY_START = "the recordings are of different times: they are laid beside each other from their starts"
@@ -26,11 +25,11 @@ _BY_START = "the recordings are of different times: they are laid beside each ot
 def render(
     rollout: Rollout, skipped: Sequence[tuple[str, str]] = (), *, width: int = 80, color: bool = False
 ) -> list[str]:
-    """Return the comparison as lines of at most ``width`` (at least 80) cells.
+    """Return the comparison as lines of at most ``width`` (at least 40) cells.
 
     ``skipped`` are recordings that could not be read, with the reason.
     """
-    width, style = max(width, _LEAST_WIDTH), Style(color)
+    width, style = max(width, LEAST_WIDTH), Style(color)
     prose = min(width, _PROSE_WIDTH)
     striking = ("bold", "yellow") if rollout.told else ("bold",)
     lines = [style(line, *striking) for line in wrap(headline(rollout), prose, "", "  ")]
@@ -51,6 +50,7 @@ def _scope(rollout: Rollout) -> str:
     start, end = grid.unix_ns(0), grid.unix_ns(grid.windows)
     when = f", {moment(start)} to {moment(end)}" if start == start else ""
     sizes = [f"{named(one.value)} {count(len(one.units))}" for one in (rollout.reference, *rollout.others)]
+    sizes[0] += f" (the reference: {rollout.why})"
     windows = f"{many(grid.windows, 'window')} of {duration(grid.length_ns)}"
     return f"nodes: {', '.join(sizes)}; {windows}{when}; all intervals (±) hold at once with 95 % confidence"
 
@@ -78,9 +78,8 @@ def _effects(title: str, rollout: Rollout, effects: Sequence[Effect], width: int
     if len(rollout.others) == 1:
         columns, rows = columns[1:], [row[1:] for row in rows]
         title = f"{title}  {named(rollout.others[0].value)}"
-    lines = ["", style(clip(printable(f"{title}  beside {named(rollout.reference.value)}"), width), "bold")]
-    lines += table(columns, rows, width, style)
-    return lines + ([style(f"  {more(effects[ROWS:], 'other row')}", "dim")] if effects[ROWS:] else [])
+    rest = more(effects[ROWS:], "other row")
+    return as_lines(Section(f"{title}  beside {named(rollout.reference.value)}", columns, rows, rest), width, style)
 
 
 def _splits(rollout: Rollout, width: int, style: Style) -> list[str]:
@@ -92,8 +91,7 @@ def _splits(rollout: Rollout, width: int, style: Style) -> list[str]:
     ]
     rows = [[one.name, cohort, one.value or MISSING, one.usual or MISSING] for cohort, one in rollout.splits]
     title = "WHAT ELSE DIFFERS  any of it may be why"
-    lines = ["", style(title, "bold"), *table(columns, rows[:ROWS], width, style)]
-    return lines + ([style(f"  {more(rows[ROWS:], 'other row')}", "dim")] if rows[ROWS:] else [])
+    return as_lines(Section(title, columns, rows[:ROWS], more(rows[ROWS:], "other row")), width, style)
 
 
 def _limits(rollout: Rollout, skipped: Sequence[tuple[str, str]]) -> list[str]:
@@ -139,6 +137,7 @@ def as_dict(rollout: Rollout, skipped: Sequence[tuple[str, str]] = ()) -> dict[s
         "by": rollout.key.name,
         "rows": list(rollout.key.rows),
         "reference": rollout.reference.value,
+        "reference_is": rollout.why,
         "cohorts": {one.value: len(one.units) for one in (rollout.reference, *rollout.others)},
         "not_compared": {one.value: len(one.units) for one in rollout.small},
         "unknown": list(rollout.unlabelled),

@@ -8,9 +8,11 @@ from typing import Any
 
 from tracer.analysis.names import quoted
 from tracer.compare.comparison import Common, Comparison, Detail, Suspect
+from tracer.compare.ranks import sentence
 from tracer.compare.telling import Told
-from tracer.compare.verdict import headline
+from tracer.compare.verdict import headline, measured, times
 from tracer.reports.layout import Style, wrap
+from tracer.reports.narrow import LEAST_WIDTH
 from tracer.reports.sections._section import PROSE_WIDTH, ROWS, as_lines
 from tracer.reports.sections.comparison import differing, suspects, victims
 from tracer.units import MISSING, count, duration, many, moment
@@ -18,7 +20,6 @@ from tracer.units import MISSING, count, duration, many, moment
 __all__ = ["SCHEMA", "as_dict", "render"]
 
 SCHEMA = "foreshock.compare/1"
-_LEAST_WIDTH = 80
 _FEW = (
     "fewer than 8 nodes: their own scatter is not known, so that only deviations of 25 % and more count, and "
     "confidence is low"
@@ -34,25 +35,29 @@ def render(
     width: int = 80,
     color: bool = False,
 ) -> list[str]:
-    """Return the comparison as lines of at most ``width`` (at least 80) cells.
+    """Return the comparison as lines of at most ``width`` (at least 40) cells.
 
     ``details`` are of suspects, by label; ``skipped`` are recordings that could not be read, with the reason.
     """
-    width, style = max(width, _LEAST_WIDTH), Style(color)
+    width, style = max(width, LEAST_WIDTH), Style(color)
     prose = min(width, PROSE_WIDTH)
-    striking = ("bold", "red") if comparison.suspects else ("bold", "yellow") if comparison.common else ("bold",)
+    striking = ("bold", "red") if comparison.suspects else ("bold", "yellow") if comparison.deviates else ("bold",)
     lines = [style(line, *striking) for line in wrap(headline(comparison, details), prose, "", "  ")]
     lines += ["", *wrap(_scope(comparison), prose)]
     for section in (suspects(comparison, details), victims(comparison), differing(comparison)):
         lines += as_lines(section, width, style)
-    if comparison.common:
+    if comparison.together:
         lines += ["", style("COMMON CAUSE", "bold")]
         lines += [
             line
-            for one in comparison.common[:ROWS]
+            for one in comparison.together[:ROWS]
             for sentence in _together(one)
             for line in wrap(sentence, prose, "  - ", "    ")
         ]
+    if comparison.ranks[1:]:
+        lines += ["", style("RANKS", "bold")]
+        lines += [line for one in comparison.ranks[:ROWS] for line in wrap(sentence(one), prose, "  - ", "    ")]
+        lines += [f"  - and {len(comparison.ranks) - ROWS} more"] if len(comparison.ranks) > ROWS else []
     limiting = _limits(comparison, skipped)
     if limiting:
         lines += ["", style("Limits:", "bold")]
@@ -62,7 +67,7 @@ def render(
 
 def _together(common: Common) -> Iterator[str]:
     """Who changed together, and what these have and the others have not."""
-    named = ", ".join(f"{quoted(label)} ×{ratio:.3g}" for label, ratio in common.changed[:ROWS])
+    named = ", ".join(f"{quoted(label)} {times(ratio)}" for label, ratio in common.changed[:ROWS])
     rest = f" and {len(common.changed) - ROWS} more" if len(common.changed) > ROWS else ""
     yield f"{common.series.title}: {len(common.changed)} of {common.nodes} nodes: {named}{rest}"
     for one in common.splits[:ROWS]:
@@ -76,6 +81,9 @@ def _scope(comparison: Comparison) -> str:
     start, end = grid.unix_ns(0), grid.unix_ns(grid.windows)
     when = f", {moment(start)} to {moment(end)}" if start == start else ""
     windows = f"{many(grid.windows, 'window')} of {duration(grid.length_ns)}"
+    # The first and the last one are mostly parts.
+    if grid.compared < grid.windows - 2:
+        windows += f", of which {count(grid.compared)} were recorded"
     return f"{many(len(comparison.labels), 'node')}, {count(comparison.judged)} series, {windows}{when}"
 
 
@@ -84,12 +92,23 @@ def _limits(comparison: Comparison, skipped: Sequence[tuple[str, str]]) -> list[
     found = [_FEW] if comparison.few else []
     every = max((node.every for node in comparison.grid.nodes), default=1)
     found += [f"so many recordings that one of {every} intervals was read"] if every > 1 else []
-    found += [_BY_START] if comparison.grid.by_start else []
+    grid = comparison.grid
+    found += [_BY_START] if grid.by_start else []
     hosts = Counter(node.source.host for node in comparison.grid.nodes)
     found += [
         f"{number} recordings are of a host called {quoted(host)}: if it is one, foreshock diff compares it with itself"
         for host, number in hosts.items()
         if host and number > 1
+    ]
+    if grid.by_start:
+        found += [
+            f"{len(one.changed)} of {one.nodes} deviate in {one.series.title}: at different times, no common cause"
+            for one in comparison.common
+            if not one.lasting
+        ]
+    found += [
+        f"{one.label} deviates in {measured(one.deviations[0])}, but its ranks lost nothing to that"
+        for one in comparison.unfelt
     ]
     nodes = len(comparison.labels)
     found += [f"{title}: recorded on {having} of {nodes} nodes" for title, having in comparison.partly]
@@ -110,6 +129,7 @@ def as_dict(
         "verdict": headline(comparison, details),
         "nodes": list(comparison.labels),
         "windows": grid.windows,
+        "windows_recorded": grid.compared,
         "window_s": grid.length_ns / 1e9,
         "start_unix_s": grid.unix_ns(0) / 1e9,
         "end_unix_s": grid.unix_ns(grid.windows) / 1e9,
@@ -118,18 +138,21 @@ def as_dict(
         "aligned_by_start": grid.by_start,
         "suspects": [_suspect(one, grid.length_ns, details.get(one.label, Detail())) for one in comparison.suspects],
         "victims": [_suspect(one, grid.length_ns, Detail()) for one in comparison.victims],
+        "unfelt": [_suspect(one, grid.length_ns, Detail()) for one in comparison.unfelt],
         "common": [
             {
                 "series": one.series.metric,
                 "part": one.series.part,
                 "changed": len(one.changed),
                 "nodes": one.nodes,
-                "members": [{"node": label, "ratio": ratio} for label, ratio in one.changed],
+                "lasting": one.lasting,
+                "since_unix_s": one.since_ns / 1e9,
+                "members": [{"node": label, "judged_ratio": ratio} for label, ratio in one.changed],
                 "differences": [
                     {"setting": row.name, "these": row.value or None, "others": row.usual or None} for row in one.splits
                 ],
             }
-            for one in comparison.common
+            for one in comparison.together
         ],
         "differences": [
             {
@@ -142,6 +165,23 @@ def as_dict(
                 "of": one.of,
             }
             for one in comparison.differences
+        ],
+        "ranks": [
+            {
+                "node": one.label,
+                "job": one.job,
+                "rank": one.rank,
+                "kind": one.kind,
+                "slept_share": one.slept,
+                "peers_slept_share": one.usual,
+                "peers": one.peers,
+                "slept_for": one.slept_for,
+            }
+            for one in comparison.ranks
+        ],
+        "reservations": [
+            {"node": one.label, "kind": one.kind, "probe": one.probe or None, "share": one.share}
+            for one in comparison.reservations
         ],
         "skipped": [{"file": path, "why": why} for path, why in (*skipped, *comparison.left_out)],
         "remarks": [{"node": label, "remark": remark} for label, remark in comparison.remarks],
@@ -157,11 +197,15 @@ def _suspect(one: Suspect, length_ns: int, detail: Detail) -> dict[str, Any]:
         "confidence": one.confidence,
         "since_unix_s": None if one.lasting else one.since_ns / 1e9,
         "lasting": one.lasting,
+        "since_window": one.since_window,
+        "gap_unix_s": one.gap_ns / 1e9,
         "cpus": detail.cpus,
         "who": detail.who,
         "who_is_usual": detail.usual,
+        "taken": detail.taken,
         "rank": detail.rank,
         "jobs": detail.jobs,
+        "next": detail.next,
         "deviations": [_deviation(told, length_ns) for told in one.deviations],
     }
 
@@ -180,7 +224,8 @@ def _deviation(told: Told, length_ns: int) -> dict[str, Any]:
         "peers_low": told.low / scale,
         "peers_high": told.high / scale,
         "peers": told.peers,
-        "ratio": one.ratio,
+        "ratio": told.ratio,
+        "judged_ratio": one.ratio,
         "score": one.score,
         "lost_share": one.lost,
         "first_window": one.begin,

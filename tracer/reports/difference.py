@@ -7,8 +7,10 @@ from typing import Any
 from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
 from tracer.difference.side import Side
-from tracer.difference.verdict import headline, measured, who
+from tracer.difference.stretch import Stretch
+from tracer.difference.verdict import headline, measured, then, who
 from tracer.reports.layout import Style, wrap
+from tracer.reports.narrow import LEAST_WIDTH
 from tracer.reports.sections._section import PROSE_WIDTH, as_lines
 from tracer.reports.sections.difference import changed, differing, parties
 from tracer.units import count, duration, many, moment, percent
@@ -16,25 +18,24 @@ from tracer.units import count, duration, many, moment, percent
 __all__ = ["SCHEMA", "as_dict", "render"]
 
 SCHEMA = "foreshock.diff/1"
-_LEAST_WIDTH = 80
 _OPEN = 3
 
 
 def render(found: Difference, *, width: int = 80, color: bool = False) -> list[str]:
-    """Return the difference as lines of at most ``width`` (at least 80) cells."""
-    width, style = max(width, _LEAST_WIDTH), Style(color)
+    """Return the difference as lines of at most ``width`` (at least 40) cells."""
+    width, style = max(width, LEAST_WIDTH), Style(color)
     prose = min(width, PROSE_WIDTH)
-    striking = ("bold", "red") if found.slower or found.late else ("bold",)
+    striking = ("bold", "red") if found.slower or found.stretches else ("bold",)
     lines = [style(line, *striking) for line in wrap(headline(found), prose, "", "  ")]
     lines += [line for sentence in who(found) for line in wrap(sentence, prose, "  - ", "    ")]
     lines += [""]
-    for name, side in (("before", found.before), ("after", found.after)):
+    for name, side in (*(("before", one) for one in found.befores), ("after", found.after)):
         lines += wrap(_told(side), prose, f"{name:<8}", " " * 8)
     lines += wrap(_scope(found), prose)
     sections = (
-        changed("slower", found.slower or (found.late.slower if found.late else ())),
+        changed("slower", found.slower or tuple(change for one in found.stretches for change in one.slower)),
         *(changed(kind, getattr(found, kind)) for kind in ("faster", "load")),
-        parties(found.parties) if found.slower or found.late or found.faster or found.load or who(found) else None,
+        parties(then(found)) if found.slower or found.stretches or found.faster or found.load or who(found) else None,
         differing(found),
     )
     lines += [line for section in sections for line in as_lines(section, width, style)]
@@ -63,11 +64,12 @@ def _scope(found: Difference) -> str:
 
 
 def _gate(found: Difference) -> list[str]:
-    if found.limit is None or not found.open:
-        return []
+    said = [f"the gate can't tell: {one}" for one in found.lacking]
+    if not found.open:
+        return said
     named = ", ".join(one.measure.series.title for one in found.open[:_OPEN])
     rest = f" and {len(found.open) - _OPEN} more" if len(found.open) > _OPEN else ""
-    return [f"more than {percent(found.limit - 1)} slower can't be ruled out in {named}{rest}"]
+    return [*said, f"more than {percent((found.limit or 1) - 1)} slower can't be ruled out in {named}{rest}"]
 
 
 def as_dict(found: Difference) -> dict[str, Any]:
@@ -80,18 +82,20 @@ def as_dict(found: Difference) -> dict[str, Any]:
         "verdict": headline(found),
         "who": who(found),
         "before": _side(found.before),
+        "befores": [_side(one) for one in found.befores],
         "after": _side(found.after),
         "slower": [_change(one) for one in found.slower],
         "faster": [_change(one) for one in found.faster],
         "load": [_change(one) for one in found.load],
-        "late": None
-        if found.late is None
-        else {"seconds": found.late.seconds, "slower": [_change(one) for one in found.late.slower]},
+        "stretch": _stretch(found, found.stretches[0]) if found.stretches else None,
+        "stretches": [_stretch(found, one) for one in found.stretches],
         "compared": [_change(one) for one in found.changes.every],
         "would_be_seen": found.sensitivity - 1,
         "memory": found.changes.memory,
         "fail_over": None if found.limit is None else found.limit - 1,
         "failing": [one.measure.title for one in found.failing],
+        "doubtful": [one.measure.title for one in found.doubtful],
+        "lacking": list(found.lacking),
         "not_ruled_out": [one.measure.series.title for one in found.open],
         "parties": [
             {
@@ -102,7 +106,7 @@ def as_dict(found: Difference) -> dict[str, Any]:
                 "after_s_per_s": one.after,
                 "beyond_noise": one.judged or None,
             }
-            for one in found.parties
+            for one in then(found)
         ],
         "differences": [
             {"setting": one.name, "before": one.usual or None, "after": one.values[0] or None} for one in found.settings
@@ -128,6 +132,15 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
+def _stretch(found: Difference, stretch: Stretch) -> dict[str, Any]:
+    return {
+        "start_s": stretch.start,
+        "seconds": stretch.seconds,
+        "start_unix_s": found.after.node.source.unix_ns(round(found.after.clock_ns(stretch.start))) / 1e9,
+        "slower": [_change(one) for one in stretch.slower],
+    }
+
+
 def _change(one: Change) -> dict[str, Any]:
     unit = one.measure.unit
     scale = 1e9 if unit == "ns" else 1.0
@@ -145,5 +158,6 @@ def _change(one: Change) -> dict[str, Any]:
         "after_high": one.high / scale,
         "ratio": one.ratio,
         "beyond_noise": one.surely > 0,
+        "beyond_other_times": one.surely > 0 and not one.doubtful,
         "costs_s_per_s": one.lost,
     }

@@ -14,22 +14,27 @@ from tracer.analysis.cost import own_cost
 from tracer.analysis.cpus import cpu_times
 from tracer.analysis.finding import Finding
 from tracer.analysis.jobs import Member
-from tracer.analysis.ledger import Account, accounts
 from tracer.analysis.rows import text
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
 from tracer.escape import printable
+from tracer.reports.jsonledger import ledger_entries
 from tracer.reports.jsonseries import base_units, series_entries, stack_entries
 
 __all__ = ["SCHEMA", "as_dict", "dumps"]
 
 SCHEMA = "foreshock.summary/1"
+#: Number.MAX_SAFE_INTEGER: from the next one on, whole numbers look alike as doubles.
+_MOST_EXACT = (1 << 53) - 1
 
 
-def dumps(value: Any) -> str:
-    """Return JSON text: names escaped as in the text report, NaN and infinity as null."""
-    return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False)
+def dumps(value: Any, *, rounded: bool = False) -> str:
+    """Return JSON text: names escaped as in the text report, NaN and infinity as null.
+
+    A whole number that JavaScript and jq would round is a string of its digits, unless it may be ``rounded``.
+    """
+    return json.dumps(_clean(value, math.inf if rounded else _MOST_EXACT), ensure_ascii=False, allow_nan=False)
 
 
 def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any]:
@@ -64,7 +69,7 @@ def as_dict(summary: Summary, verdict: Verdict, source: Source) -> dict[str, Any
             }
             for one in cpu_times(summary).values()
         ],
-        "ledger": [_account(one) for one in accounts(summary)],
+        "ledger": ledger_entries(summary, source),
         "devices": _counters(summary, "link"),
         "rdma_ports": _counters(summary, "rdma"),
         "events": {
@@ -105,6 +110,7 @@ def _source(source: Source) -> dict[str, Any]:
         "boot_id": source.boot_id,
         "version": source.version,
         "cpus": source.cpus or None,
+        "command": list(source.command),
         "filters": dict(source.filters),
         "labels": dict(source.labels),
         "refused_probes": dict(source.refused),
@@ -142,20 +148,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "threshold": finding.threshold,
         "unit": finding.unit,
         "values": dict(finding.values),
-    }
-
-
-def _account(account: Account) -> dict[str, Any]:
-    return {
-        "pid": account.pid or None,
-        "comm": account.comm,
-        "cgroup": account.cgroup,
-        "threads": account.threads,
-        "lost": account.lost,
-        "cause": account.cause,
-        "waits": account.times["waits"],
-        **{f"{name.removesuffix('_ns')}_s": ns / 1e9 for name, ns in account.times.items() if name != "waits"},
-        "taken": [{"what": one.what, "cause": one.cause, "seconds": one.ns / 1e9} for one in account.taken],
     }
 
 
@@ -200,13 +192,15 @@ def _cost(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: Any, most: float) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, (str, bytes)):
         return printable(value)
+    if isinstance(value, int):
+        return value if -most <= value <= most else str(value)
     if isinstance(value, Mapping):
-        return {printable(str(key)): _clean(item) for key, item in value.items()}
+        return {printable(str(key)): _clean(item, most) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_clean(item) for item in value]
+        return [_clean(item, most) for item in value]
     return value

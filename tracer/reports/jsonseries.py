@@ -47,9 +47,19 @@ def _statistics(group: Group) -> dict[str, Any]:
 
 
 def stack_entries(stacks: Stacks) -> dict[str, Any]:
-    """Return the heaviest stacks; ``weight`` is in samples on the CPU, in ns off it. Frames from the outermost on."""
+    """Return the heaviest stacks; ``weight`` is in samples on the CPU, in ns off it. Frames from the outermost on.
+
+    ``idle`` is what of that is idle waits; the heaviest, and their shares, are of the rest. ``still_blocked`` are
+    threads whose block had not ended, and of those the ones in D for a second or longer.
+    """
+    idle = stacks.idle()
     return {
         "weight": stacks.total,
+        "idle": {"weight": idle.ns, "threads": idle.threads, "kinds": idle.kinds},
+        "still_blocked": {
+            "threads": stacks.still.threads,
+            "uninterruptible": [base_units(one._asdict()) for one in stacks.still.uninterruptible],
+        },
         "heaviest": [
             {
                 "comm": one.comm,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tracer.analysis.idle import IdleTime
 from tracer.analysis.verdict import judge
 from tracer.compare.facts import differences, flattened
 from tracer.reports import text
-from tracer.reports.html.facts import marks
+from tracer.reports.html.events import marks
 from tracer.reports.html.payload import Payload
+from tracer.reports.occasion import judged, with_sign
 from tracer.reports.sections import Section
 from tracer.reports.sections.changes import changed_cpus, changed_latencies, changed_setup, seconds
 from tracer.reports.sections.functions import changed_functions, functions
 from tracer.reports.sections.happened import happened
 from tracer.reports.story import Sign
+from tracer.units import duration, percent
 
 __all__ = ["Side", "render", "settings"]
 
@@ -36,11 +39,11 @@ def settings(now: Payload, before: Payload) -> list[tuple[str, str, str]]:
 
 
 def render(now: Side, before: Side | None = None, *, width: int = 80, color: bool = False) -> list[str]:
-    """Return the report as lines of at most ``width`` (at least 80) cells."""
+    """Return the report as lines of at most ``width`` (at least 40) cells."""
     payload = now.payload
     return text.render(
         payload.summary,
-        judge(payload.summary),
+        judged(payload.summary, payload.alert, payload.told),
         payload.source,
         title=now.name,
         warning=now.warning,
@@ -62,11 +65,24 @@ def _changes(now: Side, before: Side) -> Iterator[Section | None]:
     found = old.functions()
     for title, spent in young.functions().items():
         if title in found:
-            yield changed_functions(title, found[title], spent, lengths, young.sample_ns(title))
+            note = _without(young.hidden(title), old.hidden(title))
+            yield changed_functions(title, found[title], spent, lengths, young.sample_ns(title), note)
     yield changed_setup(settings(young, old))
 
 
 def _more(now: Side) -> Iterator[Section | None]:
-    yield happened([*marks(now.payload.summary, now.payload.source, now.signs)], now.payload.source)
+    yield happened(
+        [*marks(now.payload.summary, now.payload.source, with_sign(now.signs, now.payload.alert))], now.payload.source
+    )
     for title, spent in now.payload.functions().items():
-        yield functions(title, spent)
+        yield functions(title, spent, _without(now.payload.hidden(title)))
+
+
+def _without(now: IdleTime | None, before: IdleTime | None = None) -> str:
+    """Say what functions leave out."""
+    told = [
+        f"{percent(one.share)} of {duration(one.total_ns)}{where}"
+        for one, where in ((now, ""), (before, " in the baseline"))
+        if one and one.ns
+    ]
+    return f"Without idle waits: {', '.join(told)}. --idle shows them." if told else ""

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracer.alerts.alert import Alert
+from tracer.alerts.lines import evidence_text
 from tracer.analysis.verdict import Verdict
 from tracer.reports import json, text
-from tracer.reports.layout import Column, Style, table, wrap
+from tracer.reports.layout import Column, Style, wrap
+from tracer.reports.narrow import LEAST_WIDTH, rows_of
 from tracer.reports.story import Panic, Sign, Story, sentences
 from tracer.units import duration, many, moment
 
@@ -17,7 +19,6 @@ __all__ = ["SCHEMA", "as_dict", "render", "what_is_missing"]
 SCHEMA = "foreshock.postmortem/1"
 _SHOWN = 20
 _FRAMES = 6
-_LEAST_WIDTH = 80
 _COLUMNS = (
     Column("told (UTC)", False, width=10),
     Column("lead", width=12),
@@ -34,8 +35,8 @@ _NAMES = {
 
 
 def render(story: Story, verdict: Verdict, *, width: int = 80, color: bool = False) -> list[str]:
-    """Return the story as lines of at most ``width`` (at least 80) cells."""
-    width, style = max(width, _LEAST_WIDTH), Style(color)
+    """Return the story as lines of at most ``width`` (at least 40) cells."""
+    width, style = max(width, LEAST_WIDTH), Style(color)
     lines = [style(line, "bold") for sentence in sentences(story) for line in wrap(sentence, width)]
     lines += ["", *_facts(story, width), *_alerts(story, width, style)]
     for panic in story.panics:
@@ -78,7 +79,7 @@ def what_is_missing(missing: Mapping[str, int]) -> str:
 
 def _sign(story: Story, sign: Sign) -> dict[str, Any]:
     condition, countdown = sign.latest.condition, sign.first.condition.countdown
-    culprit = condition.culprit
+    culprit, evidence = condition.culprit, sign.latest.evidence
     return {
         "id": sign.first.id,
         "rule": sign.first.rule,
@@ -101,6 +102,13 @@ def _sign(story: Story, sign: Sign) -> dict[str, Any]:
         }
         if culprit
         else None,
+        "evidence": {
+            "recording": evidence.recording,
+            "report": evidence.report or None,
+            "stacks": list(evidence.stacks),
+        }
+        if evidence
+        else None,
     }
 
 
@@ -121,8 +129,9 @@ def _alerts(story: Story, width: int, style: Style) -> list[str]:
         return ["", "No alert was recorded."] if story.starts else []
     shown = story.signs if len(story.signs) <= _SHOWN else (*story.signs[:5], *story.signs[5 - _SHOWN :])
     left = len(story.signs) - len(shown) + story.unkept
-    lines = ["", style("ALERTS in order; lead: from the first message to the end", "bold")]
-    lines += table(_COLUMNS, [], width, style)
+    title = wrap("ALERTS in order; lead: from the first message to the end", width, "", "  ")
+    lines = ["", *(style(line, "bold") for line in title)]
+    lines += rows_of(_COLUMNS, [], width, style)[0]
     for sign in shown:
         lines += _alert(story, sign, width, style)
     return [*lines, style(f"  {many(left, 'alert')} between them not shown", "dim")] if left else lines
@@ -132,13 +141,13 @@ def _alert(story: Story, sign: Sign, width: int, style: Style) -> list[str]:
     state = "on trial" if sign.latest.shadow else sign.latest.state.value
     told = moment(sign.first.unix_ns, date=False).removesuffix(" UTC")
     row = [told, duration(story.lead_ns(sign)), sign.severity.name.lower(), state]
-    head = table(_COLUMNS, [row], width, style)[1]
+    ((*head,),) = rows_of(_COLUMNS, [row], width, style)[1]
     indent = "      "
-    lines = [head, *wrap(sign.first.headline, width, indent, indent)]
+    lines = [*head, *wrap(sign.first.headline, width, indent, indent)]
     if sign.messages > 1 and sign.latest.condition.summary != sign.first.condition.summary:
         lines += wrap(f"last told: {sign.latest.condition.summary}", width, indent, indent)
-    for line in _culprit(sign.latest):
-        lines += wrap(line, width, indent, indent)
+    for line in (*_culprit(sign.latest), evidence_text(sign.latest.evidence)):
+        lines += wrap(line, width, indent, indent) if line else []
     return lines
 
 

@@ -129,15 +129,13 @@ def signs_of(alerts: Iterable[Alert]) -> tuple[tuple[Sign, ...], int]:
 
 def _merged(before: Alert, alert: Alert) -> Alert:
     """Return the later message with what only the earlier one knew."""
-    condition = alert.condition
-    return alert.with_condition(
-        replace(
-            condition,
-            severity=max(condition.severity, before.severity),
-            culprit=condition.culprit or before.condition.culprit,
-            countdown=condition.countdown or before.condition.countdown,
-        )
+    condition = replace(
+        alert.condition,
+        severity=max(alert.condition.severity, before.severity),
+        culprit=alert.condition.culprit or before.condition.culprit,
+        countdown=alert.condition.countdown or before.condition.countdown,
     )
+    return replace(alert, condition=condition, evidence=alert.evidence or before.evidence)
 
 
 def sentences(story: Story) -> list[str]:

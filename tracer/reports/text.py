@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from itertools import chain
 
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Severity
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import Verdict
-from tracer.escape import printable
 from tracer.probes import all_probes
-from tracer.reports.layout import Column, Style, table, wrap
+from tracer.reports.layout import Column, Style, wrap
+from tracer.reports.narrow import LEAST_WIDTH, ROOMY, lines_of, rows_of
 from tracer.reports.sections import SECTIONS, Section
 from tracer.reports.sections._section import PROSE_WIDTH
 from tracer.reports.sections.stacks import folded
-from tracer.units import clip, count, duration, many, memory, moment, percent
+from tracer.units import count, duration, many, memory, moment, percent
 
 __all__ = ["loss_meaning", "render"]
 
 # Signs for those who see no colour, words for those who don't know the signs.
 _SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.NOTE: "- "}
 _COLORS = {Severity.CRITICAL: ("bold", "red"), Severity.WARNING: ("bold", "yellow"), Severity.NOTE: ("bold",)}
-_LEAST_WIDTH = 80
 
 
 def render(
@@ -37,12 +38,12 @@ def render(
     first: Sequence[Section] = (),
     last: Sequence[Section] = (),
 ) -> list[str]:
-    """Return the whole summary as lines of at most ``width`` (at least 80) cells.
+    """Return the whole summary as lines of at most ``width`` (at least 40) cells.
 
     ``title`` is shown beside the host, e.g. the file's name; ``warning`` says what is missing from the recording;
     ``first`` and ``last`` are shown before and after the summary's own tables.
     """
-    width, style = max(width, _LEAST_WIDTH), Style(color)
+    width, style = max(width, LEAST_WIDTH), Style(color)
     lines = _heading(summary, source, title, width, style)
     if warning:
         lines += [style(line, "bold", "yellow") for line in wrap(f"WARNING: {warning}", width, "", "  ")]
@@ -61,22 +62,26 @@ def _heading(summary: Summary, source: Source, title: str, width: int, style: St
     parts = [source.host or "unknown host", f"Linux {source.kernel}" if source.kernel else ""]
     parts += [f"{source.cpus} CPUs" if source.cpus else "", f"boot {source.boot_id[:8]}" if source.boot_id else ""]
     parts += [title]
-    first = style(clip(printable(" · ".join(filter(None, parts))), width), "bold")
+    first = [style(line, "bold") for line in wrap(" · ".join(filter(None, parts)), width, "", "  ")]
     if not seen.count:
-        return [first]
+        return first
     typical_ns = min(seen.typical_ns, seen.ns)  # the only one may have ended early
     start, end = source.unix_ns(seen.start_ns), source.unix_ns(seen.end_ns)
     when = [f"{moment(start)} to {moment(end)}" if start == start else "wall-clock time unknown", duration(seen.ns)]
     when += [f"{many(seen.count, 'interval')} of {duration(typical_ns)}"]
-    return [first, *wrap(" · ".join(when), width)]
+    lines = [*first, *wrap(" · ".join(when), width, "", "  ")]
+    labels = " · ".join(f"{name}={value}" for name, value in source.labels)
+    for what, told in (("recorded by: ", shlex.join(source.command)), ("labels: ", labels)):
+        lines += _dim(wrap(told, width, what, "  "), style) if told else []
+    return lines
 
 
 def _verdict(verdict: Verdict, source: Source, width: int, style: Style) -> list[str]:
     """Headline, findings, caveats, what is normal, what was not seen."""
     width = min(width, PROSE_WIDTH)
     severity = verdict.severity
-    head = f"VERDICT  {verdict.headline}"
-    lines = [style(head, *(_COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)))]
+    striking = _COLORS[severity] if severity and severity > Severity.NOTE else ("bold",)
+    lines = [style(line, *striking) for line in wrap(verdict.headline, width, "VERDICT  ", "  ")]
     for finding in verdict.things:
         lines += ["", *_finding(finding, width, style)]
     if verdict.caveats:
@@ -84,7 +89,7 @@ def _verdict(verdict: Verdict, source: Source, width: int, style: Style) -> list
     if verdict.normal:
         rows = [(one.question, one.measured, one.limit) for one in verdict.normal]
         columns = [Column("Asked", False), Column("found", False, True), Column("normal", False, True)]
-        lines += ["", style("Within normal:", "bold"), *table(columns, rows, width, style)]
+        lines += ["", style("Within normal:", "bold"), *lines_of(columns, rows, width, style)]
     if missing := [*_by_reason(verdict.missing), *_not_traced(verdict, source)]:
         lines += ["", style("Not seen:", "bold")]
         lines += [line for one in missing for line in wrap(one, width, "  - ", "    ")]
@@ -109,10 +114,9 @@ def _not_traced(verdict: Verdict, source: Source) -> list[str]:
     for probe, why in source.missing:
         parts.setdefault(probe, []).append(why)
     missing = [f"a part of {probe}: {'; '.join(reasons)}" for probe, reasons in parts.items()]
-    tasks = dict(source.task_filters)
     filters = [
-        f"{'waits and stacks of tasks' if name in tasks else 'anything'} outside of {name} {value}"
-        for name, value in source.filters
+        f"{'waits and stacks of tasks' if what in source.tasks_traced else 'anything'} outside of {what}"
+        for what in source.traced
     ]
     return filters + refused + missing
 
@@ -156,12 +160,11 @@ def _cost(summary: Summary) -> str:
 def _section(section: Section | None, width: int, style: Style) -> list[str]:
     if section is None:
         return []
-    body = table(section.columns, section.rows, width, style) if section.columns else []
-    if section.stacks:
-        below = [f"      {folded(frames, width - 6)}" for frames in section.stacks]
-        body = [body[0], *(line for pair in zip(body[1:], below, strict=True) for line in pair)]
-    lines = ["", style(clip(section.title, width), "bold"), *body]
-    below = [f"  {section.more}"] if section.more else []
+    heads, rows = rows_of(section.columns, section.rows, width, style)
+    for row, frames in zip(rows, section.stacks, strict=False):
+        row.append(f"      {folded(frames, width - 6)}")
+    lines = ["", *(style(line, "bold") for line in wrap(section.title, width, "", "  ")), *heads, *chain(*rows)]
+    below = wrap(section.more, width, "  ", "  ") if section.more else []
     below += [line for note in section.notes for line in wrap(note, min(width, PROSE_WIDTH), "  ", "    ")]
     return [*lines, *_dim(below, style)]
 
@@ -183,5 +186,5 @@ def _finding(finding: Finding, width: int, style: Style) -> list[str]:
     lines[0] = style(lines[0], *_COLORS[finding.severity])
     if finding.who:
         lines += wrap(finding.who, width, "    ", "    ")
-    after = f"next: {finding.next} (docs/reading.md#{finding.anchor})"
-    return [*lines, *_dim(wrap(after, width, "    ", "          "), style)]
+    after = f"next: {finding.next}" + (f" (docs/reading.md#{finding.anchor})" if finding.anchor else "")
+    return [*lines, *_dim(wrap(after, width, "    ", "          " if width >= ROOMY else "    "), style)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tracer.escape import printable
 from tracer.reports.layout import Style, table, wrap
-from tracer.reports.sections import Section, devices, interrupts, worst_waits
+from tracer.reports.sections import Section, devices, interrupts, losers, worst_waits
 from tracer.reports.state import TopState
 from tracer.reports.topcpus import cpu_columns, cpu_rows
 from tracer.reports.toplines import footer, header, legend, status, verdict
@@ -16,6 +16,8 @@ from tracer.units import clip
 __all__ = ["render", "snapshot"]
 
 _SMALL = 16  # a screen of fewer lines has room for the CPUs only
+_NARROW = 60  # where who took time finds no room beside whose it was
+_FOOTER = 8  # of so many lines one is kept for what it cost and lost, which the tables must not push out
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def render(state: TopState, width: int = 80, height: int = 24, color: bool = Fal
     notes = [footer(state), *([printable(f" {state.message}")] if state.message else [])]
     space = max(0, height - len(top) - len(notes) - 1)
     body = _body(state, width, height, space, style)
-    bottom = _in_lines(notes, width, len(notes) + max(0, space - len(body)))
+    bottom = _in_lines(notes, width, max(len(notes) + max(0, space - len(body)), height // _FOOTER))
     space = max(0, height - len(top) - len(bottom) - 1)
     lines = [*top, *(body + [""] * space)[:space], *bottom, style(status(state, width), "reverse")]
     return lines[: max(0, height)]
@@ -74,9 +76,10 @@ def _body(state: TopState, width: int, height: int, space: int, style: Style) ->
 
 
 def _blocks(state: TopState, width: int, height: int, style: Style) -> list[_Block]:
-    """CPUs and worst waits of the last ten intervals, devices and lines of the last one."""
+    """CPUs, the ledger and worst waits of the last ten intervals, devices and lines of the last one."""
     return [
         _cpus(state, width, height, style),
+        _losers(state, width, style),
         _block(worst_waits(state.recent, state.source), "task", "who waited", width, style),
         _block(devices(state.last, state.source), "device", "device", width, style),
         replace(_block(interrupts(state.last, state.source), "line", "interrupt line", width, style), least=1),
@@ -94,6 +97,14 @@ def _cpus(state: TopState, width: int, height: int, style: Style) -> _Block:
     marked = ["!" + line[1:] if row.alarming else line for row, line in zip(found, lines, strict=True)]
     colored = [style(line, "yellow") if row.alarming else line for row, line in zip(found, marked, strict=True)]
     return _Block(head, colored, 4, 4, len(everything), "CPUs not shown")
+
+
+def _losers(state: TopState, width: int, style: Style) -> _Block:
+    section = losers(state.recent, state.source)
+    if section is None or width >= _NARROW:
+        return _block(section, "process", "whose time was taken", width, style)
+    lines = [clip(printable(line), width) for one, lost, to in section.rows for line in (f" {lost} {one}", f"   {to}")]
+    return _Block([style(clip(" whose time was taken, to whom in %", width), "dim")], lines, 2, 1)
 
 
 def _block(section: Section | None, column: str, title: str, width: int, style: Style) -> _Block:

@@ -25,7 +25,7 @@ def header(state: TopState, width: int) -> str:
     source, seen = state.source, state.last.intervals
     now = moment(source.unix_ns(seen.end_ns)) if seen.count else "waiting for the first interval"
     parts = [f"foreshock top  {source.host or 'unknown host'}", now if now != "–" else "time unknown"]
-    parts += [f"waits of {name} {value} only" for name, value in source.task_filters]
+    parts += [f"waits of {what} only" for what in source.tasks_traced]
     parts += [f"every {duration(seen.typical_ns)}" if seen.count else ""]
     parts += [f"Linux {source.kernel}" if source.kernel else ""]
     return _fill(printable("  ".join(filter(None, parts))), width)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracer.alerts.alert import Alert, State
 from tracer.alerts.engine import MOST_ALERTS
-from tracer.alerts.lines import began_unix_ns, culprit_text
+from tracer.alerts.lines import began_unix_ns, culprit_text, evidence_text
 from tracer.escape import printable
 from tracer.sinks.http import Poster
 from tracer.sinks.sink import Refused
@@ -102,6 +102,7 @@ def _annotations(alert: Alert) -> dict[str, str]:
             "summary": f"{alert.node}: {alert.headline}",
             "culprit": culprit_text(condition.culprit),
             "stack": " < ".join(condition.culprit.stack) if condition.culprit else "",
+            "evidence": evidence_text(alert.evidence),
             "countdown": condition.countdown.told(alert.at_ns) if condition.countdown else "",
             "settings": condition.countdown.setting if condition.countdown else "",
             "next": alert.next,

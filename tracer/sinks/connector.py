@@ -42,7 +42,9 @@ class Connector:
         self._told: set[str] = set()
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._closing = threading.Event()
-        threading.Thread(target=self._run, name="stream", daemon=True).start()
+        self._greeting = False
+        self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
+        self._thread.start()
 
     def ask(self, dropped: int) -> None:
         """Ask for a connection; ``dropped`` goes into its greeting. Never waits."""
@@ -53,10 +55,12 @@ class Connector:
         made, self.ready = self.ready, None
         return made
 
-    def close(self) -> None:
-        """End the thread, soon."""
+    def close(self, seconds: float) -> None:
+        """Greet nobody any more, and wait so long for the end of a greeting: what comes of it is in ``ready``, too."""
         self._closing.set()
         self._asked.put(None)
+        if self._greeting:
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while (dropped := self._asked.get()) is not None:
@@ -70,12 +74,16 @@ class Connector:
         try:
             self.ready = self._greeted(replace(self._hello, dropped=dropped))
         except (OSError, ForeshockError, ValueError) as error:
+            if self._closing.is_set():
+                return False
             # Another reason is news: what was not there at first may refuse later. Some are the receiver's own words.
             reason = _reason(error)
             if reason not in self._told and len(self._told) < _REASONS:
                 self._report(f"no stream to {self._where}: {reason}; tried again and again")
                 self._told.add(reason)
             return False
+        finally:
+            self._greeting = False
         if self._told:
             self._report(f"stream to {self._where} is up")
             self._told.clear()
@@ -90,7 +98,12 @@ class Connector:
                 made = self._tls.wrap_socket(made, server_hostname=self._address[0])
             read = _bounded(made)
             check_preamble(_exactly(read, len(PREAMBLE)))
-            made.sendall(hello.packed(read_nonce(_frame(read)), self._token))
+            nonce = read_nonce(_frame(read))
+            self._greeting = True
+            # Who has greeted is expected to speak, and missed when it ends without a goodbye.
+            if self._closing.is_set():
+                raise ConnectionAbortedError
+            made.sendall(hello.packed(nonce, self._token))
             if refused := read_answer(_frame(read)):
                 raise RecordingError(f"it refuses: {refused}")
             made.setblocking(False)

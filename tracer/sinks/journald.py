@@ -96,6 +96,8 @@ def _datagram(alert: Alert) -> bytes:
         "FORESHOCK_SUBJECT": f"{alert.condition.subject.kind} {record['subject']['name']}".strip(),
         "FORESHOCK_CULPRIT": culprit_text(culprit),
         "FORESHOCK_STACK": "\n".join(culprit.stack) if culprit else "",
+        "FORESHOCK_REPORT": (alert.evidence.report or alert.evidence.recording) if alert.evidence else "",
+        "FORESHOCK_EVIDENCE": "\n".join(alert.evidence.stacks) if alert.evidence else "",
         "FORESHOCK_COUNTDOWN": alert.condition.countdown.told(alert.at_ns) if alert.condition.countdown else "",
     }
     for name in ("id", "rule", "state", "severity", "summary", "next", "node", "boot_id", "sequence", "source"):

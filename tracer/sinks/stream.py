@@ -36,6 +36,7 @@ _MOST_WAITING = 64
 _AGAIN_SECONDS = 60.0
 _MOST_AGAIN = 16
 _GOODBYE_SECONDS = 1.0
+_MOST_STACK = 600
 _MOST_FUNCTION = 200  # characters: a receiver refuses alerts of 128 KiB
 _WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -119,10 +120,11 @@ class Stream:
 
     def close(self) -> None:
         """Say goodbye, waiting a second at most for what is still to be sent: the receiver expects nothing more."""
+        give_up = time.monotonic() + _GOODBYE_SECONDS
+        self._connector.close(_GOODBYE_SECONDS)
         if self._connected():
             self._pump()
             self._pending += self._encoder.end()
-            give_up = time.monotonic() + _GOODBYE_SECONDS
             while not self._push() and self._socket and (left := give_up - time.monotonic()) > 0:
                 waiting = select.poll()
                 waiting.register(self._socket, select.POLLOUT)
@@ -130,7 +132,6 @@ class Stream:
             if self._socket:
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_WR)
-        self._connector.close()
         for made in (self._socket, self._connector.take()):
             if made is not None:
                 made.close()
@@ -209,7 +210,9 @@ class Stream:
 
 
 def _short(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an alert's record with long functions, as C++ has them, cut."""
+    """Return an alert's record with long functions, as C++ has them, and long stacks cut."""
     if culprit := record.get("culprit"):
         culprit["stack"] = [function[:_MOST_FUNCTION] for function in culprit["stack"]]
+    if evidence := record.get("evidence"):
+        evidence["stacks"] = [stack[:_MOST_STACK] for stack in evidence["stacks"]]
     return record

@@ -42,7 +42,7 @@ export class Axis {
   }
 }
 
-/** A part of a recording, to be looked at or compared with: of one CPU, or of all (null). */
+/** A part of a recording, to be looked at or compared with: of one CPU, or of all (null), with idle waits or without. */
 export class Part {
   readonly bins: [number, number];
 
@@ -50,6 +50,7 @@ export class Part {
     readonly axis: Axis,
     readonly range: [number, number] | null,
     readonly cpu: number | null,
+    readonly idle = false,
   ) {
     this.bins = range ?? [0, axis.report.time.bins];
   }

@@ -3,6 +3,7 @@
 
 import type { Part } from "./axis";
 import type { Flame } from "./data";
+import { recordedBins } from "./recorded";
 import { byFunction, isFunction, longer, steps, summedUp, Tree, weights } from "./tree";
 
 /** A function, and its weight per second in the baseline and in what is shown: own, and with callees. */
@@ -17,11 +18,12 @@ export class Both {
   readonly tree: Tree;
   /** By node, with all below it: what the baseline, and what is shown, weighs. */
   totals: [Float64Array, Float64Array];
+  /** The same without what is below it. */
+  owns: [Float64Array, Float64Array];
   /** By node, with all below it: what both have, and what was added. What was lost is the rest. */
   same: Float64Array;
   more: Float64Array;
   private readonly places: [Uint32Array, Uint32Array];
-  private owns: [Float64Array, Float64Array];
   private seconds: [number, number] = [1, 1];
 
   constructor(
@@ -89,10 +91,11 @@ export class Both {
   }
 }
 
-/** Seconds of the flame graph's own bins in which a part lies. */
+/** Seconds with stacks of the flame graph's own bins in which a part lies. */
 function measured(flame: Flame, part: Part): number {
   const [low, high] = steps(flame, part).map((step) => step * 2 ** longer(flame, part.cpu));
-  return part.axis.measured(low, high);
+  const [since, until] = recordedBins(flame, part.axis);
+  return part.axis.measured(Math.max(low, since), Math.min(high, until));
 }
 
 /** One tree's nodes with those of another one that it lacks, and where the other one's nodes are in it. */

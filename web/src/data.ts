@@ -9,6 +9,8 @@ export interface Finding {
   anchor: string;
   series: string;
   time_ns: number | null;
+  /** Where it is to be looked at until then; else around its time. */
+  until_ns: number | null;
 }
 
 export interface Mark {
@@ -16,6 +18,8 @@ export interface Mark {
   start_ns: number;
   end_ns: number;
   text: string;
+  /** Of alerts: whether it was told that it is over. */
+  over?: boolean;
   cpu?: number | null;
   alert?: { rule: string; title: string; severity: string; next: string; subject: { kind: string; name: string } };
 }
@@ -47,6 +51,8 @@ export interface Weights {
   bins: Uint32Array;
   leaves: Uint32Array;
   weights: Float64Array;
+  /** Kinds of idle waits, numbers of `idle_kinds`; null where there are none. */
+  idle: Uint8Array | null;
 }
 
 export interface Flame extends Weights {
@@ -56,6 +62,8 @@ export interface Flame extends Weights {
   title: string;
   /** What one sample stands for; 0 where time was measured. */
   sample_ns: number;
+  /** From when to when there were stacks; null of measured time. */
+  recorded_ns: [number, number] | null;
   names: [string, string, number][];
   modules: string[];
   parents: Uint32Array;
@@ -95,7 +103,7 @@ export interface Report {
   findings: Finding[];
   normal: [string, string, string][];
   missing: string[];
-  quality: { what: string; state: "good" | "bad" | "unknown"; text: string }[];
+  quality: { what: string; state: "good" | "bad" | "unknown"; text: string; table?: { title: string; heads: string[]; rows: string[][] } }[];
   /** `measured_ns` is how much of each bin was measured: not what is between intervals, nor pauses of the node. */
   time: { start_unix_ms: number | null; start_ns: number; bin_ns: number; bins: number; measured_ns: Float64Array };
   /** Upper edges in ns by slot; the last one is beyond all. */
@@ -105,6 +113,9 @@ export interface Report {
   lanes: { cpus: number[]; states: string[]; shares: Uint8Array; stalled: Uint8Array };
   marks: Mark[];
   flames: Flame[];
+  /** What idle waits are for; the first one is none. `idle_shown` is whether they are shown from the start. */
+  idle_kinds: string[];
+  idle_shown: boolean;
   dropped: string[];
   /** Of a recording beside another one: settings, the other's value, its own. */
   differences: [string, string, string][];

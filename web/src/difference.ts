@@ -3,7 +3,7 @@
 import { countsOf } from "./distribution";
 import { cpuShares } from "./cputime";
 import type { Series } from "./data";
-import { find, h, name, table } from "./dom";
+import { find, h, name, refill, table } from "./dom";
 import { atMost, duration, percent, rate } from "./format";
 import { difference as told } from "./functions";
 import { quantiles, total } from "./histogram";
@@ -26,7 +26,7 @@ export function difference(view: View): void {
       ...beside,
       `${base}. Rates and stacks are per second, so that ranges of any length compare.`,
     );
-    find("changes").replaceChildren(series(view));
+    refill(find("changes"), series(view));
     find("cpu-changes").replaceChildren(...cpus(view));
     find("setup-changes").replaceChildren(...(view.state.base!.of ? setup(view) : []));
   });
@@ -70,6 +70,7 @@ function moved(before: number, now: number): number {
 
 /** The CPUs whose time is spent otherwise. */
 function cpus(view: View): HTMLElement[] {
+  if (!view.part.seconds || !view.base!.seconds) return [h("p", {}, "In one of the two ranges nothing was measured.")];
   const { states } = view.report.lanes;
   const before = cpuShares(view.base!.axis.report, view.base!.bins);
   const rows = [...cpuShares(view.report, view.bins)].flatMap(([cpu, now]) => {

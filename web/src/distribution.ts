@@ -6,7 +6,7 @@ import { color, onTheme } from "./colors";
 import type { Entry, Series } from "./data";
 import { find, h, name, table } from "./dom";
 import { atMost, change, count, duration, rate } from "./format";
-import { edge, ofCpu, quantiles, SLOTS, summed, total } from "./histogram";
+import { byCpu, edge, ofCpu, quantiles, SLOTS, summed, total } from "./histogram";
 import { axis, line, told } from "./plots";
 import { label, like, type View } from "./view";
 
@@ -21,7 +21,7 @@ export function distribution(view: View): void {
     {
       width: target.clientWidth,
       height: 200,
-      padding: [8, 28, 0, 0], // half of the last label
+      padding: [16, 28, 0, 0], // half of the outermost labels
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
       series: [
@@ -32,7 +32,7 @@ export function distribution(view: View): void {
       scales: { x: { time: false }, y: { distr: 3, range: () => limits() } },
       axes: [
         axis({ values: (_, splits) => splits.map((slot) => (report.edges[slot] ? duration(edge(slot, report.edges)) : "")), space: 70 }),
-        axis({ size: 64, values: (self, splits) => told(both[1] ? rate : count)(self, splits), splits: () => POWERS.filter((one) => one >= limits()[0]) }),
+        axis({ size: 64, values: (self, splits) => told(both[1] ? rate : count)(self, splits), splits: within }),
       ],
       hooks: {
         setCursor: [
@@ -50,6 +50,11 @@ export function distribution(view: View): void {
   function here(slot: number): string {
     const [now, before] = both.map((one, side) => one && rate(one[slot] / lengths[side]));
     return both[1] ? `${now}, ${before} in the baseline` : count(both[0][slot]);
+  }
+
+  function within(): number[] {
+    const [low, high] = limits();
+    return POWERS.filter((one) => one >= low && one <= high);
   }
 
   function limits(): [number, number] {
@@ -76,10 +81,12 @@ export function distribution(view: View): void {
     ]);
     find("histogram-legend").hidden = !base;
     find("numbers").replaceChildren(numbers(view, series, both[0], both[1]));
-    find("entries").replaceChildren(entries(view, series));
+    const whole = !state.range && !base;
+    find("entries").replaceChildren(...(whole || !series.by_cpu ? [] : [cpus(view, series)]), ...(whole || !isByCpu(view, series) ? [entries(view, series)] : []));
   });
 }
 
+const MOST_CPUS = 64;
 const POWERS = Array.from({ length: 16 }, (_, power) => 10 ** (power - 6));
 
 /** The same series' counts by slot in a part of any recording; none where it has no such series. */
@@ -105,6 +112,32 @@ function numbers(view: View, series: Series, now: Float64Array, before: Float64A
   }
   if (rows[0] !== whole) rows.push(whole);
   return table(`${label(series)} in numbers`, ["range", "count", "rate", "p50", "p90", "p99", "p99.9", "max"], rows, [1, 2, 3, 4, 5, 6, 7]);
+}
+
+/** Whether what is told of the whole recording is told of any range as well. */
+const isByCpu = (view: View, series: Series) =>
+  !!series.by_cpu && view.report.entries.filter((one) => one.series === series.name).every(({ keys }) => Object.keys(keys).every((key) => key === "cpu" || key === "vector"));
+
+/** The CPUs of the selected range, the worst first; of the baseline beside them. */
+function cpus(view: View, series: Series): HTMLElement {
+  const { base, part } = view;
+  const { edges, time } = view.report;
+  const old = base && like(base.axis.report, series);
+  const before = base && old ? byCpu(old, ...base.bins) : null;
+  const rows = [...byCpu(series, ...part.bins)].filter(([one]) => part.cpu === null || one === part.cpu);
+  const told = rows.map(([one, slots]) => ({ one, count: total(slots), now: quantiles(slots, edges), then: quantiles(before?.get(one) ?? new Float64Array(SLOTS), edges) }));
+  told.sort((one, other) => other.now[4] - one.now[4] || (other.now[3] || 0) - (one.now[3] || 0) || other.count - one.count);
+  const cells = told.slice(0, MOST_CPUS).map(({ one, count: number, now, then }) => [
+    String(one),
+    count(number),
+    ...[now[0], now[2]].map(duration),
+    atMost(now[4]),
+    ...(base ? [duration(then[2]), atMost(then[4])] : []),
+  ]);
+  const heads = ["CPU", "count", "p50", "p99", "max", ...(base ? ["baseline p99", "baseline max"] : [])];
+  const step = series.by_cpu!.longer ? `, to whole steps of ${duration(time.bin_ns * 2 ** series.by_cpu!.longer)}` : "";
+  const caption = `The worst CPUs of ${view.state.range ? "the selected range" : "the whole recording"}${step}`;
+  return cells.length ? table(caption, heads, cells, heads.map((_, place) => place)) : h("p", {}, "Nothing was counted in this range.");
 }
 
 /** By CPU, line or device; of another recording those of the same name beside it. */

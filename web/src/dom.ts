@@ -25,6 +25,14 @@ export function find(id: string): HTMLElement {
   return document.getElementById(id)!;
 }
 
+/** Put these into an element; a reader whose keyboard was in it stays where it was. */
+export function refill(target: HTMLElement, ...children: (Node | string)[]): void {
+  const focusable = () => [...target.querySelectorAll<HTMLElement>("button, [tabindex]")];
+  const place = focusable().indexOf(document.activeElement as HTMLElement);
+  target.replaceChildren(...children);
+  if (place >= 0) focusable().slice(0, place + 1).at(-1)?.focus({ preventScroll: true });
+}
+
 export function table(caption: string, heads: string[], rows: Child[][], numbers: number[] = []): HTMLElement {
   const align = (place: number): Attributes => (numbers.includes(place) ? { class: "number" } : {});
   return h(

@@ -1,15 +1,21 @@
 // The flame graph of the selected range, on a canvas: 50,000 nodes are one picture, and the keyboard walks through them.
 
 import { Both } from "./both";
+import { callers } from "./callers";
 import { onTheme } from "./colors";
-import { find, h, name } from "./dom";
-import { duration, percent } from "./format";
-import { changedFunctions, compared, functions, perSecond } from "./functions";
-import { KINDS, Picture } from "./picture";
-import { longer, pattern, Tree } from "./tree";
+import { crumbs } from "./crumbs";
+import type { Flame } from "./data";
+import { find, h, refill } from "./dom";
+import { percent } from "./format";
+import { changedFunctions, compared, functions } from "./functions";
+import { Picture } from "./picture";
+import { isUnrecorded } from "./recorded";
+import { save } from "./save";
+import { sought } from "./search";
+import { tabs } from "./tabs";
+import { tellIdle, tellNode, tellTotal } from "./told";
+import { hasIdle, Tree, type Found } from "./tree";
 import type { View } from "./view";
-
-const CHANGES = { same: "in both", more: "▲ more than in the baseline", less: "▼ less than in the baseline (hatched)" };
 
 export function flame(view: View): void {
   const { report } = view;
@@ -25,54 +31,42 @@ export function flame(view: View): void {
   const picture = new Picture(canvas);
   const search = find("search") as HTMLInputElement;
   const flip = find("flip") as HTMLInputElement;
+  const only = find("only-changes") as HTMLInputElement;
+  const withIdle = find("with-idle") as HTMLInputElement;
   let tree = trees[0];
+  /** The node that takes the whole width, and the one that is told of. */
   let focus = 0;
   let cursor = 0;
-  const only = find("only-changes") as HTMLInputElement;
   const pairs = new Map<string, Both>();
   let both: Both | null = null;
-  let found: { matches: Set<number>; outer: number[] } | null = null;
+  let found: Found | null = null;
 
-  const tabs = report.flames.map((one, place) =>
-    h("button", { type: "button", role: "tab", "aria-controls": "flame-panel", click: () => view.set({ flame: place }) }, one.title),
-  );
-  find("flame-tabs").append(...tabs);
-  const legend = (kinds: Record<string, string>, style: string) =>
-    find("legend").replaceChildren(...Object.entries(kinds).map(([kind, told]) => h("span", { class: `kind ${style}-${kind}` }, told)));
+  tabs(view);
+  const tell = (node: number) => tellNode(tree, both, node);
 
   function draw(): void {
-    picture.draw(tree, { focus, cursor, matches: found?.matches ?? null, upwards: flip.checked, both });
-  }
-
-  function tell(node: number): void {
-    const all = tree.total[0];
-    const module = tree.module(node);
-    const chance = both?.byChance(...both.of(node)) ? ", which may be chance" : "";
-    const told = both
-      ? `${compared(...both.of(node))}${chance}, where ${perSecond(both.more[node])} was added and ${perSecond(both.less(node))} went`
-      : `${duration(tree.total[node])}, ${percent(tree.total[node] / all)}; itself ${duration(tree.own[node])}`;
-    find("flame-detail").replaceChildren(
-      name(tree.name(node)),
-      module ? h("span", { class: "muted" }, " in ", name(module)) : "",
-      `: ${told} (${KINDS[tree.kind(node)]})`,
-    );
+    picture.draw(tree, { focus, cursor, matches: found?.matches ?? null, upwards: view.state.upwards, both });
   }
 
   function zoom(node: number): void {
-    focus = cursor = node;
-    find("crumbs").replaceChildren(
-      ...tree.path(node).map((one) =>
-        h("button", { type: "button", "aria-current": one === node ? "location" : false, click: () => zoom(one) }, tree.name(one)),
-      ),
-    );
-    tell(node);
-    draw();
+    if (node === view.state.zoom) show();
+    else view.set({ zoom: node });
+  }
+
+  /** What is zoomed into, as long as it weighs anything. */
+  function show(): void {
+    focus = tree.total[view.state.zoom] ? view.state.zoom : 0;
+    crumbs(tree, focus, zoom);
+    go(focus);
   }
 
   function seek(): void {
     const { search: text } = view.state;
-    found = text ? tree.search(pattern(text)) : null;
+    const { matching, wrong } = sought(text, tree.flame);
+    found = text ? tree.search(matching) : null;
     find("matched").textContent = found ? `${matched(found.outer)} matched, ${found.matches.size} frames` : "";
+    find("search-wrong").textContent = wrong && `No regular expression: searched as plain text. ${wrong}`;
+    search.setAttribute("aria-invalid", String(!!wrong));
   }
 
   function matched(outer: number[]): string {
@@ -93,45 +87,42 @@ export function flame(view: View): void {
     cursor = node;
     tell(node);
     draw();
+    picture.reveal(tree.depth[node]);
   }
 
   function top(): void {
-    find("top").replaceChildren(both ? changedFunctions(view, both) : functions(view, tree));
+    refill(find("top"), both ? changedFunctions(view, both) : functions(view, tree));
+    refill(find("around"), ...(found ? callers(view, tree, found, both) : []));
   }
 
   /** What the shown stacks are compared with, if there are such. */
-  function pair(): Both | null {
+  function before(): Flame | undefined {
     const { base, flame } = view.state;
-    const shown = report.flames[flame];
-    const before = base && view.axes[base.of].report.flames.find((one) => one.name === shown.name);
-    if (!before) return null;
-    const key = `${base.of}-${shown.name}`;
-    if (!pairs.has(key)) pairs.set(key, new Both(before, shown));
+    const found = base && view.axes[base.of].report.flames.find((one) => one.name === report.flames[flame].name);
+    return found && !isUnrecorded(found, view.base!) ? found : undefined;
+  }
+
+  function pair(): Both | null {
+    const [shown, other] = [report.flames[view.state.flame], before()];
+    if (!other) return null;
+    const key = `${view.state.base!.of}-${shown.name}`;
+    if (!pairs.has(key)) pairs.set(key, new Both(other, shown));
     return pairs.get(key)!;
   }
 
   function update(): void {
-    const { title } = report.flames[view.state.flame];
     both = pair();
     both?.weigh(view.base!, view.part, only.checked);
     tree = both?.tree ?? trees[view.state.flame];
     if (!both) tree.weigh(view.part);
-    if (!tree.total[focus]) focus = cursor = 0;
     only.parentElement!.hidden = !both;
-    if (both) legend(CHANGES, "change");
-    else legend(Object.fromEntries(Object.entries(KINDS).filter(([kind]) => tree.kinds.has(kind))), "kind");
-    const told = both ? `${title}: ${compared(...both.of(0))}` : `${title}: ${duration(tree.total[0])}`;
-    const { cpu, range } = view.state;
-    const shift = longer(tree.flame, cpu);
-    const step = range && shift ? `, to whole steps of ${duration(report.time.bin_ns * 2 ** shift)}` : "";
-    const untold = cpu === null || tree.flame.by_cpu ? "" : ": too many stacks to tell them apart by CPU";
-    const alone = view.base && !both ? "; the baseline has no such stacks" : "";
-    const where = `${cpu === null ? "" : ` on CPU ${cpu}`}${range ? ` in the selected range${step}` : ""}`;
-    find("flame-total").textContent = told + where + untold + alone;
-    const kind = both ? "Difference of two flame graphs" : "Flame graph";
-    canvas.setAttribute("aria-label", `${kind}, ${told}. Arrow keys walk, Enter zooms, Escape zooms out; the table below holds the same.`);
+    const told = tellTotal(view, tree, both);
+    canvas.setAttribute("aria-label", `${told}. Arrow keys walk, Enter zooms, Escape zooms out; the table below holds the same.`);
+    tellIdle(view);
+    withIdle.checked = view.state.idle;
+    withIdle.parentElement!.hidden = ![report.flames[view.state.flame], before()].some(hasIdle);
     seek();
-    zoom(focus);
+    show();
     top();
   }
 
@@ -148,7 +139,7 @@ export function flame(view: View): void {
   canvas.addEventListener("keydown", (event) => {
     const siblings = cursor ? tree.children(tree.flame.parents[cursor]) : [0];
     const place = siblings.indexOf(cursor);
-    const [inward, outward] = flip.checked ? ["ArrowUp", "ArrowDown"] : ["ArrowDown", "ArrowUp"];
+    const [inward, outward] = view.state.upwards ? ["ArrowUp", "ArrowDown"] : ["ArrowDown", "ArrowUp"];
     const moves: Record<string, () => void> = {
       ArrowLeft: () => go(siblings[Math.max(0, place - 1)]),
       ArrowRight: () => go(siblings[Math.min(siblings.length - 1, place + 1)]),
@@ -166,25 +157,22 @@ export function flame(view: View): void {
   search.addEventListener("input", () => view.set({ search: search.value }));
   find("next").addEventListener("click", () => step(1));
   find("previous").addEventListener("click", () => step(-1));
-  flip.addEventListener("change", draw);
+  save(() => ({ tree, both, focus, name: report.flames[view.state.flame].name }));
+  flip.addEventListener("change", () => view.set({ upwards: flip.checked }));
   only.addEventListener("change", update);
+  withIdle.addEventListener("change", () => view.set({ idle: withIdle.checked }));
   onTheme(draw);
   new ResizeObserver(() => draw()).observe(canvas.parentElement!);
   view.listen((state, changed) => {
-    if (changed.includes("flame")) {
-      focus = cursor = 0;
-      tabs.forEach((tab, place) => {
-        tab.setAttribute("aria-selected", String(place === state.flame));
-        tab.tabIndex = place === state.flame ? 0 : -1;
-      });
-    }
-    if ((["flame", "range", "base", "cpu"] as const).some((one) => changed.includes(one))) return update();
+    flip.checked = state.upwards;
+    if ((["flame", "range", "base", "cpu", "idle"] as const).some((one) => changed.includes(one))) return update();
     if (changed.includes("search")) {
       if (search.value !== state.search) search.value = state.search;
       seek();
       draw();
       top();
     }
+    if (changed.includes("zoom") || changed.includes("upwards")) show();
   });
   search.value = view.state.search;
 }

@@ -3,7 +3,8 @@
 import type { Both } from "./both";
 import { h, name, table } from "./dom";
 import { change, duration, percent, sign } from "./format";
-import { literal, pattern, type Tree } from "./tree";
+import { literal, sought } from "./search";
+import type { Tree } from "./tree";
 import type { View } from "./view";
 
 const TOP = 40;
@@ -45,10 +46,11 @@ export const compared = (before: number, now: number) => `${perSecond(now)}, ${p
 /** Those that are searched for. */
 function wanted<T extends { at: number }>(view: View, tree: Tree, found: T[]): T[] {
   const { search: text } = view.state;
-  return text ? found.filter(({ at }) => pattern(text).test(tree.flame.names[at][0])) : found;
+  const { matching } = sought(text, tree.flame);
+  return text ? found.filter(({ at }) => matching[at]) : found;
 }
 
-function called(view: View, { flame }: Tree, at: number): HTMLElement[] {
+export function called(view: View, { flame }: Tree, at: number): HTMLElement[] {
   const [text, , module] = flame.names[at];
   const seek = () => view.set({ search: `^${literal(text)}$` });
   return [h("button", { type: "button", class: "link", click: seek }, name(text)), name(flame.modules[module])];

@@ -35,6 +35,18 @@ export function ofCpu(series: Series, cpu: number | null, { time }: Report): Ser
   return { ...series, starts, slots: Uint16Array.from(slots), counts: Float64Array.from(counts), by_cpu: null };
 }
 
+/** Counts by slot of every CPU in the bins from `first` up to `last`, widened to the steps in which CPUs are counted. */
+export function byCpu({ by_cpu }: Series, first: number, last: number): Map<number, Float64Array> {
+  const { longer, bins, cpus, slots, counts } = by_cpu ?? NOTHING;
+  const found = new Map<number, Float64Array>();
+  for (let row = 0; row < bins.length; row++) {
+    if (bins[row] < first >> longer || bins[row] > (last - 1) >> longer) continue;
+    if (!found.has(cpus[row])) found.set(cpus[row], new Float64Array(SLOTS));
+    found.get(cpus[row])![slots[row]] += counts[row];
+  }
+  return found;
+}
+
 const NOTHING = { longer: 0, bins: new Uint16Array(), cpus: new Uint16Array(), slots: new Uint16Array(), counts: new Uint32Array() };
 
 export const total = (slots: Float64Array) => slots.reduce((sum, value) => sum + value, 0);

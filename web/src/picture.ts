@@ -81,6 +81,13 @@ export class Picture {
       }
   }
 
+  /** Have a row of the canvas in the part that its box shows. */
+  reveal(depth: number): void {
+    const box = this.canvas.parentElement!;
+    const top = this.top(depth);
+    box.scrollTop = Math.min(top, Math.max(box.scrollTop, top + ROW - box.clientHeight));
+  }
+
   /** The node under the mouse. */
   hit(event: MouseEvent): number | null {
     const { left, top } = this.canvas.getBoundingClientRect();

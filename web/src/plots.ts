@@ -21,9 +21,13 @@ export const line = (stroke: string, label: string, scale: string, extra: Partia
   label,
   scale,
   width: 1.5,
-  points: { show: false },
+  // What has no value beside it is no line.
+  points: { show: false, size: 4, filter: (plot, place) => alone(plot.data[place]), fill: () => color(stroke) },
   ...extra,
 });
+
+const alone = (values: ArrayLike<number | null | undefined>) =>
+  [...Array(values.length).keys()].filter((at) => values[at] != null && values[at - 1] == null && values[at + 1] == null);
 
 /** Texts of an axis' numbers; uPlot leaves out some of a logarithmic axis by null. */
 export const told = (format: (value: number) => string) => (_: uPlot, splits: (number | null)[]) =>

@@ -3,6 +3,12 @@
 import type { Part } from "./axis";
 import type { Flame } from "./data";
 
+/** Nodes whose names match; `outer` are those that lie in no other match, so that each moment counts once. */
+export interface Found {
+  matches: Set<number>;
+  outer: number[];
+}
+
 export class Tree {
   readonly size: number;
   readonly depth: Uint16Array;
@@ -82,9 +88,8 @@ export class Tree {
     return [...this.order].filter((one) => one && this.flame.parents[one] === node && this.total[one] > 0);
   }
 
-  /** The nodes whose names match; `outer` are those that lie in no other match, so that each moment counts once. */
-  search(pattern: RegExp): { matches: Set<number>; outer: number[] } {
-    const matching = this.flame.names.map(([name]) => pattern.test(name));
+  /** What is found where of the flame graph's names those match. */
+  search(matching: boolean[]): Found {
     const matches = new Set<number>();
     const covered = new Uint8Array(this.size);
     const outer = [];
@@ -134,13 +139,28 @@ export function steps(flame: Flame, { bins: [first, last], cpu }: Part): [number
 /** Each node's own weight in a part. */
 export function weights(flame: Flame, part: Part): Float64Array {
   const own = new Float64Array(flame.parents.length);
+  each(flame, part, (leaf, weight, idle) => {
+    if (!idle || part.idle) own[leaf] += weight;
+  });
+  return own;
+}
+
+/** What a part weighs by kinds of idle waits; the first is what is none. */
+export function byIdleKind(flame: Flame, part: Part, kinds: number): Float64Array {
+  const found = new Float64Array(kinds);
+  each(flame, part, (_, weight, idle) => (found[idle] += weight));
+  return found;
+}
+
+export const hasIdle = (flame?: Flame) => !!flame?.idle?.some((kind) => kind > 0);
+
+function each(flame: Flame, part: Part, tell: (leaf: number, weight: number, idle: number) => void): void {
   const found = part.cpu === null ? flame : flame.by_cpu;
-  if (!found) return own;
-  const { bins, leaves, weights } = found;
+  if (!found) return;
+  const { bins, leaves, weights, idle } = found;
   const [low, high] = steps(flame, part);
   for (let row = lowerBound(bins, low); row < bins.length && bins[row] < high; row++)
-    if (part.cpu === null || flame.by_cpu!.cpus[row] === part.cpu) own[leaves[row]] += weights[row];
-  return own;
+    if (part.cpu === null || flame.by_cpu!.cpus[row] === part.cpu) tell(leaves[row], weights[row], idle ? idle[row] : 0);
 }
 
 /** Each node's weight with all below it. */
@@ -159,15 +179,3 @@ function lowerBound(values: Uint32Array, wanted: number): number {
   }
   return low;
 }
-
-/** A regular expression, or the text itself where it is none. */
-export function pattern(text: string): RegExp {
-  try {
-    return new RegExp(text, "i");
-  } catch {
-    return new RegExp(literal(text), "i");
-  }
-}
-
-/** What matches this text and nothing else. */
-export const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

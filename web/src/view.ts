@@ -21,8 +21,17 @@ export interface State {
   cpu: number | null;
   series: number;
   flame: number;
+  /** The node of the flame graph that takes the whole width, if it weighs anything in what is shown. */
+  zoom: number;
+  /** Whether stacks grow upwards. */
+  upwards: boolean;
+  /** Whether idle waits are shown, too. */
+  idle: boolean;
   search: string;
 }
+
+/** Changes that follow each other as quickly are one act, which one step back undoes. */
+const ONE_ACT_MS = 1000;
 
 type Listener = (state: State, changed: (keyof State)[]) => void;
 
@@ -31,38 +40,52 @@ export class View extends Axis {
   /** All recordings, the report's own first. */
   readonly axes: Axis[];
   private readonly listeners: Listener[] = [];
+  private acted = -Infinity;
 
   constructor(report: Report, beside: Report[]) {
     super(report);
     this.axes = [this, ...beside.map((one) => new Axis(one))];
-    this.state = { range: null, base: null, cpu: null, series: Math.max(0, firstSeries(report)), flame: 0, search: "", ...this.read() };
-    addEventListener("hashchange", () => this.set(this.read()));
+    this.state = this.read();
+    // What follows a step back is another act than what led there.
+    addEventListener("popstate", () => (this.acted = -Infinity));
+    addEventListener("hashchange", () => this.take(this.read()) && this.write("replaceState"));
   }
 
   listen(listener: Listener): void {
     this.listeners.push(listener);
-    listener(this.state, ["range", "base", "cpu", "series", "flame", "search"]);
+    listener(this.state, Object.keys(this.state) as (keyof State)[]);
   }
 
+  /** What a reader wants to see; the browser's Back leads back from it. */
   set(change: Partial<State>): void {
+    if (!this.take(change)) return;
+    const now = performance.now();
+    this.write(now - this.acted < ONE_ACT_MS ? "replaceState" : "pushState");
+    this.acted = now;
+  }
+
+  private write(how: "replaceState" | "pushState"): void {
+    history[how](null, "", `#${this.fragment()}`);
+  }
+
+  private take(change: Partial<State>): boolean {
     const changed = (Object.keys(change) as (keyof State)[]).filter(
       (key) => JSON.stringify(change[key]) !== JSON.stringify(this.state[key]),
     );
-    if (!changed.length) return;
     Object.assign(this.state, change);
-    history.replaceState(null, "", `#${this.fragment()}`);
-    for (const listener of this.listeners) listener(this.state, changed);
+    if (changed.length) for (const listener of this.listeners) listener(this.state, changed);
+    return changed.length > 0;
   }
 
   /** What is shown. */
   get part(): Part {
-    return new Part(this, this.state.range, this.state.cpu);
+    return new Part(this, this.state.range, this.state.cpu, this.state.idle);
   }
 
   /** What it is compared with. */
   get base(): Part | null {
-    const { base } = this.state;
-    return base && new Part(this.axes[base.of], base.range, this.state.cpu);
+    const { base, cpu, idle } = this.state;
+    return base && new Part(this.axes[base.of], base.range, cpu, idle);
   }
 
   /** First bin and one after the last of what is shown. */
@@ -81,7 +104,7 @@ export class View extends Axis {
   }
 
   private fragment(): string {
-    const { range, base, cpu, series, flame, search } = this.state;
+    const { range, base, cpu, series, flame, zoom, upwards, idle, search } = this.state;
     const parts = new URLSearchParams();
     if (range) parts.set("range", range.join("-"));
     if (written(base) !== written(this.first)) parts.set("baseline", written(base));
@@ -89,24 +112,35 @@ export class View extends Axis {
     const shown = this.report.series[series];
     if (shown) parts.set("series", label(shown));
     if (flame) parts.set("stacks", this.report.flames[flame].name);
+    if (zoom) parts.set("zoom", String(zoom));
+    if (upwards) parts.set("grow", UPWARDS);
+    if (idle !== this.report.idle_shown) parts.set("idle", idle ? "shown" : "hidden");
     if (search) parts.set("search", search);
     return parts.toString();
   }
 
-  private read(): Partial<State> {
+  private read(): State {
     const parts = new URLSearchParams(location.hash.slice(1));
-    const found: Partial<State> = { range: null, base: this.first, search: parts.get("search") ?? "" };
-    found.range = this.readRange(this, parts.get("range"));
-    const [of, range] = (parts.get("baseline") ?? "").split(":");
-    if (of === NOTHING) found.base = null;
-    else if (/^\d+$/.test(of) && this.axes[+of]) found.base = { of: +of, range: this.readRange(this.axes[+of], range) };
     const cpu = parts.get("cpu");
-    found.cpu = cpu !== null && this.report.lanes.cpus.includes(+cpu) ? +cpu : null;
     const series = this.report.series.findIndex((one) => label(one) === parts.get("series"));
-    if (series >= 0) found.series = series;
     const flame = this.report.flames.findIndex((one) => one.name === parts.get("stacks"));
-    if (flame >= 0) found.flame = flame;
-    return found;
+    return {
+      range: this.readRange(this, parts.get("range")),
+      base: this.readBase(parts.get("baseline")),
+      cpu: cpu !== null && this.report.lanes.cpus.includes(+cpu) ? +cpu : null,
+      series: series >= 0 ? series : firstSeries(this.report),
+      flame: Math.max(0, flame),
+      zoom: Number(/^\d+$/.exec(parts.get("zoom") ?? "") ?? 0),
+      upwards: parts.get("grow") === UPWARDS,
+      idle: parts.has("idle") ? parts.get("idle") === "shown" : this.report.idle_shown,
+      search: parts.get("search") ?? "",
+    };
+  }
+
+  private readBase(text: string | null): Base | null {
+    const [of, range] = (text ?? "").split(":");
+    if (of === NOTHING) return null;
+    return /^\d+$/.test(of) && this.axes[+of] ? { of: +of, range: this.readRange(this.axes[+of], range) } : this.first;
   }
 
   /** What a report is compared with until its reader says otherwise: the first recording beside it. */
@@ -121,6 +155,7 @@ export class View extends Axis {
 }
 
 const NOTHING = "none";
+const UPWARDS = "up";
 const written = (base: Base | null) => (base ? [base.of, ...(base.range ? [base.range.join("-")] : [])].join(":") : NOTHING);
 
 export const label = (series: Series) => (series.part ? `${series.name} ${series.part}` : series.name);
@@ -131,9 +166,11 @@ export const like = (report: Report, series: Series) => report.series.find((one)
 /** The series for which a node is looked at; that of the worst finding; else run-queue waits; else any. */
 function firstSeries(report: Report): number {
   const striking = [...(report.comparison ? [report.comparison] : []), ...report.findings];
-  for (const { series } of striking) {
-    const found = seriesOf(report, series);
+  for (const one of striking) {
+    const found = seriesOf(report, one.series);
     if (found >= 0) return found;
+    // An alert need not be about a series: that of another finding would be taken for its.
+    if ("until_ns" in one && one.until_ns !== null) break;
   }
   return Math.max(0, seriesOf(report, "runqueue.wait"));
 }

@@ -67,7 +67,8 @@ PATTERNS = (
         "tasks that use it are blocked: look at the server and the way to it",
     ),
     _filesystem(
-        r"EXT4-fs error \(device (?P<device>[^\s)]+)\)(?: in (?P<inside>\w+))?(?:: (?P<where>\w+))?",
+        r"EXT4-fs error \(device (?P<device>[^\s)]+)\)(?: in (?P<inside>\w+))?(?:: (?P<where>\w+))?"
+        r"(?::\d+: (?:inode #\d+: )?(?:block \d+: )?comm (?P<comm>.{1,15}?): )?",
         _PAGE,
         "ext4 on {device} is damaged, found by {where}{inside}",
     ),

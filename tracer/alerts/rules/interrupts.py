@@ -21,6 +21,7 @@ _SECOND = 1_000_000_000
 _OPEN, _WORST = ("cpustall", "open"), ("softirq", "worst")
 _POLL, _RUN = ("napi", "poll"), ("hardirq", "run")
 _DELAY = constants("softirq")["SOFTIRQ_WORST_DELAY"]
+_FIRST_VECTOR = constants("hardirq")["HARDIRQ_FIRST_VECTOR"]
 
 
 def _unserved(view: View) -> Iterator[Condition]:
@@ -70,7 +71,7 @@ def _full_budget(view: View) -> Iterator[Condition]:
         & (rows["streak_max"] >= limits.NAPI_FULL * rows["polls"])
     )
     full = rows[never_empty]
-    for device in np.unique(full["device"]):
+    for device in sorted({*full["device"].tolist()}):
         queues = full[full["device"] == device]
         worst = queues[np.argmax(queues["work"])]
         name, share = culprits.text(device), float(worst["full"]) / float(worst["polls"])
@@ -90,7 +91,7 @@ def _storm(view: View) -> Iterator[Condition]:
     rows = window.rows
     length_ns = max(window.end_ns - window.start_ns, 1)
     spent = (rows["sum"].astype("f8") + rows["none_ns"].astype("f8")) / length_ns
-    for cpu in np.unique(rows["cpu"]):
+    for cpu in sorted({*rows["cpu"].tolist()}):
         here = rows["cpu"] == cpu
         share = float(spent[here].sum())
         if share < limits.STORM_WARN:
@@ -98,9 +99,9 @@ def _storm(view: View) -> Iterator[Condition]:
         top = rows[here][np.argmax(spent[here])]
         runs = float(top["slots"].sum() + top["none_count"]) / (length_ns / _SECOND)
         line = culprits.text(top["name"])
-        line = f"irq {top['irq']} {line}".rstrip() if 0 <= int(top["irq"]) < 1_000_000 else line
+        line = f"irq {top['irq']} {line}".rstrip() if 0 <= int(top["irq"]) < _FIRST_VECTOR else line
         yield Condition(
-            Subject("cpu", str(int(cpu))),
+            Subject("cpu", str(cpu)),
             Severity.PAGE if share >= limits.STORM_PAGE else Severity.WARNING,
             f"CPU {cpu} spends {percent(min(share, 1.0))} of its time in hard interrupts, most of it in {line} "
             f"({rate(runs)})",

@@ -6,17 +6,27 @@ import math
 
 from tracer.analysis.blame import IDLE_SHARE, Held
 from tracer.analysis.cpus import sampled_function, sampled_tasks
-from tracer.analysis.names import quoted, task
+from tracer.analysis.names import own_task, quoted, task
+from tracer.analysis.rules.deeper import look, sample_again
 from tracer.analysis.statistics import Statistics
 from tracer.analysis.summary import Summary
 from tracer.histogram import slot_of
 from tracer.units import at_most, duration, percent
 
-__all__ = ["at_worst", "by_samples", "culprit_key", "culprit_values", "doing", "next_step", "told_p99", "who_held"]
+__all__ = [
+    "at_worst",
+    "by_samples",
+    "culprit_key",
+    "culprit_values",
+    "doing",
+    "next_step",
+    "told_p99",
+    "waiting",
+    "who_held",
+]
 
 
 _CALLERS = 3
-_UNSAMPLED = "foreshock record --deep shows what it does"
 _SAMPLED = "its stacks on the CPU show the whole way there"
 
 
@@ -48,7 +58,7 @@ def who_held(held: Held | None, what: str = "waits") -> str:
     """Return sentences on who held the CPU during the long ``what``."""
     if held is None:
         return f"Who held the CPU was not recorded for any of these {what}."
-    return f"{_actor(held, what)}{_relation(held)}{_victims(held)}"
+    return f"{_actor(held, what)}{_relation(held)}{waiting(held)}"
 
 
 def by_samples(summary: Summary, cpu: int) -> str:
@@ -68,7 +78,7 @@ def doing(summary: Summary, held: Held | None) -> str:
     return f"By samples it was in {quoted(function)} for {percent(share)} of its time{by}."
 
 
-def next_step(held: Held | None, what: str = "waits", sampled: str = "") -> str:
+def next_step(summary: Summary, held: Held | None, what: str = "waits", sampled: str = "") -> str:
     """Return what to do about it; ``sampled`` is what ``doing`` said."""
     if held is None:
         return "record longer: long waits with their holder are single events"
@@ -76,12 +86,13 @@ def next_step(held: Held | None, what: str = "waits", sampled: str = "") -> str:
     if held.cause == "idle" and what == "delays":
         return "look for steal time (virtual machine) and deep idle states (cpuidle)"
     if held.cause == "unseen":
-        return _look_closer(held)
+        return _look_closer(summary, held)
     if held.cause == "hog" and holder.pid in held.special:
         return f"lower the policy or priority of {task(holder.comm, holder.pid)} (chrt), or move it to CPUs of its own"
+    code = _SAMPLED if sampled else sample_again(summary, holder.pid)
     return {
         "own": "fewer probes (--probes), fewer CPUs (--cpus) or a longer --interval; please report it",
-        "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; {_SAMPLED if sampled else _UNSAMPLED}",
+        "hog": f"move, pin or throttle {task(holder.comm, holder.pid)}; {code}",
         "crew": f"give {quoted(held.crew[0])} its own CPUs or fewer workers",
         "several": "see the worst waits below: one holder each",
         "crowd": "fewer runnable tasks for these CPUs: thread counts, cpusets, affinity",
@@ -119,8 +130,7 @@ def _actor(held: Held, what: str) -> str:
     match held.cause:
         case "own":
             return (
-                f"foreshock itself[{holder.pid}] held the CPU for {percent(share)} of the worst {what}: that is its "
-                "own cost."
+                f"{own_task(holder.pid)} held the CPU for {percent(share)} of the worst {what}: that is its own cost."
             )
         case "hog":
             special = held.special.get(holder.pid, "")
@@ -133,7 +143,7 @@ def _actor(held: Held, what: str) -> str:
             )
         case "several":
             ranked = [
-                (f"foreshock itself[{one.pid}]" if one.own else task(one.comm, one.pid), held.share(ns))
+                (own_task(one.pid) if one.own else task(one.comm, one.pid), held.share(ns))
                 for one, ns in list(held.holders.items())[:3]
             ]
             names = ", ".join(f"{one} {percent(part)}" for one, part in ranked)
@@ -165,17 +175,17 @@ def _of_that(held: Held) -> str:
     """Say who had the part that the log covers, which need not be who had the rest."""
     times = {"softirqs": held.softirq_ns, "hard interrupts": held.hardirq_ns, "the idle task": held.idle_ns}
     for holder, ns in list(held.holders.items())[:1]:
-        times[f"foreshock itself[{holder.pid}]" if holder.own else task(holder.comm, holder.pid)] = ns
+        times[own_task(holder.pid) if holder.own else task(holder.comm, holder.pid)] = ns
     most = max(times, key=lambda name: times[name])
     told = f"; of that, {most} had {percent(held.of_covered(times[most]))}" if times[most] else ""
     return f"{told}; who held it the rest of the time is not known"
 
 
-def _look_closer(held: Held) -> str:
+def _look_closer(summary: Summary, held: Held) -> str:
     """What helps where the log is too short: the kind of time it covers tells what kind the rest may be."""
     if held.of_covered(held.idle_ns) >= IDLE_SHARE:
-        return "foreshock record --deep samples what runs; on a virtual machine check steal time"
-    return "foreshock record --deep samples what runs on this busy CPU; fewer runnable tasks for it"
+        return f"{look(summary, 'what runs')}; on a virtual machine check steal time"
+    return f"{look(summary, 'what runs on this busy CPU')}; fewer runnable tasks for it"
 
 
 def _crowd_name(held: Held) -> str:
@@ -196,7 +206,8 @@ def _relation(held: Held) -> str:
     return " The waiting tasks are of other cgroups: a noisy neighbour."
 
 
-def _victims(held: Held) -> str:
+def waiting(held: Held) -> str:
+    """Return a sentence, after a space, on the tasks that waited longest."""
     sums: dict[str, int] = {}
     for (comm, _), ns in held.victims.items():
         sums[comm] = sums.get(comm, 0) + ns

@@ -9,6 +9,7 @@ from tracer.analysis import thresholds
 from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.losses import missed
+from tracer.analysis.rules.nameless import lost_records
 from tracer.analysis.summary import Summary
 from tracer.units import count, duration, many, percent
 
@@ -16,7 +17,7 @@ __all__ = ["intervals", "losses", "own_use", "unseen"]
 
 
 def losses(summary: Summary) -> Outcome:
-    """Judge each probe's losses against what it counted."""
+    """Judge each probe's losses against what it counted; of records that only give names any is too many."""
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     shares = {probe: _share(summary, probe) for probe in sorted(summary.losses.measured)}
@@ -25,8 +26,9 @@ def losses(summary: Summary) -> Outcome:
     enough = [probe for probe in shares if totals[probe] >= thresholds.LOSSES_LEAST]
     over = [probe for probe in enough if shares[probe] > thresholds.LOSSES]
     allowed = f"< {percent(thresholds.LOSSES)} or {thresholds.LOSSES_LEAST} events"
+    records = lost_records(summary)
     if not over:
-        return outcome([], "lost events", _measured([shares[probe] for probe in enough], totals), allowed)
+        return outcome(records, "lost events", _measured([shares[probe] for probe in enough], totals), allowed)
     told = [f"{probe} {percent(shares[probe])} ({_told(lost[probe])})" for probe in over]
     worst = max(over, key=lambda probe: shares[probe])
     finding = Finding(
@@ -36,14 +38,14 @@ def losses(summary: Summary) -> Outcome:
         subject=worst,
         what=f"Events are missing: {', '.join(told)} (normal: {allowed}).",
         who="The numbers of these probes are lower bounds.",
-        next="docs/reading.md says what each reason means",
+        next="the list of losses says what each reason means",
         anchor="losses",
         value=shares[worst],
         threshold=thresholds.LOSSES,
         unit="1",
         values={probe: {"share": shares[probe], **lost[probe]} for probe in over},
     )
-    return Outcome(findings=(finding,))
+    return Outcome(findings=(finding, *records))
 
 
 def _measured(judged: Sequence[float], totals: Mapping[str, int]) -> str:

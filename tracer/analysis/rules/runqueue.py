@@ -9,6 +9,7 @@ from tracer.analysis import thresholds
 from tracer.analysis.blame import MAIN_SHARE, Held
 from tracer.analysis.events import Tally
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
+from tracer.analysis.ledger import throttled
 from tracer.analysis.names import cpu_list
 from tracer.analysis.rules.culprits import (
     at_worst,
@@ -18,6 +19,7 @@ from tracer.analysis.rules.culprits import (
     doing,
     next_step,
     told_p99,
+    waiting,
     who_held,
 )
 from tracer.analysis.rules.unasked import not_recorded
@@ -26,6 +28,10 @@ from tracer.analysis.summary import Summary
 from tracer.units import at_most, duration, many, percent
 
 __all__ = ["run_queue"]
+
+#: A throttled task waits, whoever has the CPU meanwhile: the log of stays can't tell, the ledger can.
+_QUOTA = "By the ledger it was the waiting tasks' own quota, whoever had the CPU meanwhile: not a neighbour."
+_RAISE = "raise their cpu.max (a pod's CPU limit), or run fewer threads"
 
 _NORMAL = f"p99 < {duration(thresholds.RUNQUEUE_P99_NS)}, worst < {duration(thresholds.RUNQUEUE_WORST_NS)}"
 
@@ -77,7 +83,9 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     ended = f" that ended on {counted_on}" if subject != counted_on else ""
     longest_on = _longest_on(subject, held)
     sampled, where = doing(summary, blamed), next(iter(places), worst_cpu)
-    who = (who_held(blamed), sampled, _elsewhere(members, places, summary), _sampled(summary, where, blamed))
+    quota = _by_quota(blamed, throttled(summary))
+    blame = (f"{_QUOTA}{waiting(blamed)}",) if blamed and quota else (who_held(blamed), sampled)
+    who = (*blame, _elsewhere(members, places, summary), _sampled(summary, where, blamed))
     return Finding(
         rule="runqueue.wait",
         topic="long waits for a CPU",
@@ -88,7 +96,7 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             f"({p99}of {many(cpus[p99_cpu].count, 'wait')}{ended}; normal: {_NORMAL})."
         ),
         who=" ".join(filter(None, who)),
-        next=next_step(blamed, sampled=sampled),
+        next=_RAISE if quota else next_step(summary, blamed, sampled=sampled),
         anchor="run-queue-wait",
         value=decided / 1e9,
         threshold=threshold / 1e9,
@@ -100,8 +108,15 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
             "max_s": worst_ns / 1e9,
             "count": sum(cpus[cpu].count for cpu in members),
             **culprit_values(blamed),
+            **({"cause": "quota"} if quota else {}),
         },
     )
+
+
+def _by_quota(held: Held | None, cgroups: set[str]) -> bool:
+    """Return whether most of the waiting was that of tasks in ``cgroups``."""
+    waited = held.victims if held else Tally()
+    return 2 * sum(ns for (_, cgroup), ns in waited.items() if cgroup in cgroups - {"", "/"}) > waited.total > 0
 
 
 def _sampled(summary: Summary, cpu: int, held: Held | None) -> str:

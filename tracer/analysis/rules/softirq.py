@@ -9,6 +9,7 @@ from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.merged import Group, Merged
 from tracer.analysis.names import VECTORS, cpu_list, listed, vector
 from tracer.analysis.rules.culprits import at_worst, culprit_key, culprit_values, doing, next_step, told_p99, who_held
+from tracer.analysis.rules.deeper import look
 from tracer.analysis.rules.sources import source_of
 from tracer.analysis.rules.unasked import not_recorded
 from tracer.analysis.statistics import Statistics, judged
@@ -101,7 +102,7 @@ def _delay(late: dict[_Place, Statistics], summary: Summary) -> Finding:
             f"({p99}of {counted}; normal: {_DELAY_NORMAL})."
         ),
         who=" ".join(filter(None, (source_of(summary, worst[1], worst[0]), who_held(held, "delays"), sampled))),
-        next=next_step(held, "delays", sampled),
+        next=next_step(summary, held, "delays", sampled),
         anchor="softirq-delay",
         value=(worst_ns if use_worst else p99_ns) / 1e9,
         threshold=(thresholds.SOFTIRQ_DELAY_WORST_NS if use_worst else thresholds.SOFTIRQ_DELAY_P99_NS) / 1e9,
@@ -130,7 +131,7 @@ def _run(number: int, members: list[int], cpus: dict[int, Statistics], summary: 
             f"(normal: {_RUN_NORMAL})."
         ),
         who=" ".join(filter(None, (source, _ALONE))),
-        next="foreshock record --deep shows which function of which driver",
+        next=look(summary, "which function of which driver"),
         anchor="softirq-run",
         value=worst_ns / 1e9,
         threshold=thresholds.SOFTIRQ_RUN_WORST_NS / 1e9,

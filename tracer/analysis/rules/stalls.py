@@ -8,8 +8,8 @@ from tracer.analysis import thresholds
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.intervals import CLOCK_LATE
 from tracer.analysis.names import cpu_list
+from tracer.analysis.rules.deeper import look
 from tracer.analysis.rules.unasked import not_recorded
-from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.units import at_most, duration, many
 
@@ -27,11 +27,11 @@ def stalls(summary: Summary) -> Outcome:
     for event in worst.events if worst else []:
         if int(event["duration_ns"]) >= thresholds.STALL_NS:
             by_cpu.setdefault(int(event["cpu"]), []).append(event)
-    findings = [_stall(cpu, events, summary.source) for cpu, events in sorted(by_cpu.items())]
+    findings = [_stall(cpu, events, summary) for cpu, events in sorted(by_cpu.items())]
     for event in still.events if still else []:
         starving = event["kind"] == "runnable"
         if starving or int(event["cpu"]) not in by_cpu:
-            findings.append(_open(event, starving, summary.source))
+            findings.append(_open(event, starving, summary))
     return outcome(findings, "stalled CPUs", "none", f"none over {duration(thresholds.STALL_NS)}")
 
 
@@ -59,7 +59,7 @@ def watchdog_feed(summary: Summary) -> Outcome:
             "about 24 s the kernel reports a soft lockup and, if told to, panics)."
         ),
         who="Its thread has the highest priority: only interrupts or code that cannot be preempted hold it up.",
-        next="see stalls and softirqs of that CPU; foreshock record --deep shows the code",
+        next=f"see stalls and softirqs of that CPU; {look(summary, 'the code')}",
         anchor="watchdog",
         value=worst_ns / 1e9,
         threshold=thresholds.FEED_WORST_NS / 1e9,
@@ -69,7 +69,7 @@ def watchdog_feed(summary: Summary) -> Outcome:
     return Outcome(findings=(finding,))
 
 
-def _stall(cpu: int, events: list[Event], source: Source) -> Finding:
+def _stall(cpu: int, events: list[Event], summary: Summary) -> Finding:
     first = events[0]
     longest, context = int(first["duration_ns"]), str(first.get("context", ""))
     # One that lasts is told again in every interval, growing, from the same beginning.
@@ -86,9 +86,9 @@ def _stall(cpu: int, events: list[Event], source: Source) -> Finding:
             f"CPU {cpu}: no progress for {duration(longest)}{again}{f', in {context}' if context else ''} (normal: "
             f"under {duration(thresholds.STALL_NS)}; the kernel calls it a soft lockup at about 24 s)."
         ),
-        who=(f"{source.task(comm, pid)} was on the CPU." if comm or pid else "")
+        who=(f"{summary.source.task(comm, pid)} was on the CPU." if comm or pid else "")
         + (" Interrupts were off, or this virtual CPU was paused: both look the same." if late else ""),
-        next="save work on this node; foreshock record --deep shows the code, the kernel log the panic settings",
+        next=f"save work on this node; {look(summary, 'the code')}; the kernel log tells the panic settings",
         anchor="stalls",
         value=longest / 1e9,
         threshold=thresholds.STALL_NS / 1e9,
@@ -105,10 +105,10 @@ _OPEN = {
 }
 
 
-def _open(event: Event, starving: bool, source: Source) -> Finding:
+def _open(event: Event, starving: bool, summary: Summary) -> Finding:
     """What another CPU saw that had not ended: the stuck CPU itself may be unable to say so."""
     cpu, age, kind = int(event["cpu"]), int(event["age_ns"]), str(event["kind"])
-    name = source.task(str(event.get("comm", "")), int(event.get("pid", 0)))
+    name = summary.source.task(str(event.get("comm", "")), int(event.get("pid", 0)))
     limit = f"normal: under {duration(thresholds.STALL_NS)}"
     what = f"{name} was runnable for {duration(age)} and still did not run" if starving else _OPEN.get(kind, kind)
     since = "" if starving else f" for {duration(age)}, and not over"
@@ -119,7 +119,7 @@ def _open(event: Event, starving: bool, source: Source) -> Finding:
         subject=f"CPU {cpu}",
         what=f"CPU {cpu}: {what}{since} ({limit}).",
         who="" if starving else f"{name} was on the CPU.",
-        next="foreshock record --deep shows what holds the CPU" if starving else "save work on this node",
+        next=look(summary, "what holds the CPU") if starving else "save work on this node",
         anchor="stalls",
         value=age / 1e9,
         threshold=thresholds.STALL_NS / 1e9,

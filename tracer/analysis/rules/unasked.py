@@ -21,7 +21,8 @@ def _reason(probe: str, summary: Summary) -> str:
     if refusal := dict(source.refused).get(probe):
         return f"{probe} could not start: {refusal}"
     applied = limits(probe, source)
-    for name, value in source.task_filters:
-        if name not in applied:
-            return f"can't be limited to {_LIMITS[name]} ({name} {value})"
+    filters = dict(source.filters)
+    for name, what in _LIMITS.items():
+        if name in filters and name not in applied:
+            return f"can't be limited to {what} ({name} {filters[name]})"
     return f"{probe} was not recorded"

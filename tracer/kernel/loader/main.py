@@ -116,11 +116,12 @@ class Loader:
                 macros[member["macro"]] = offsets[0]
             elif not member["optional"]:
                 return "this kernel has no {}".format(" or ".join(member["paths"])), {}
-        for enum, name in probe["enums"]:
+        for enum, name, optional in probe["enums"]:
             value = btf.enum_value(enum, name)
-            if value is None:
+            if value is not None:
+                macros[name.upper()] = value
+            elif not optional:
                 return "this kernel's enum {} has no {}".format(enum, name), {}
-            macros[name.upper()] = value
         kept, missing = [], []
         for hook in probe["hooks"]:
             reason = self._examine_hook(hook, btf, macros)

@@ -8,6 +8,7 @@ import errno
 import os
 import platform
 import struct
+import time
 from typing import Optional, Tuple
 
 _BPF, _PERF_EVENT_OPEN = {
@@ -37,7 +38,12 @@ _ATTACH_TRACE_RAW_TP = 23
 
 _PERF_TYPE_SOFTWARE = 1
 _PERF_COUNT_SW_CPU_CLOCK = 0
+_PERF_COUNT_SW_DUMMY = 9
+_PERF_SAMPLE_TIME = 1 << 2
 _PERF_FLAG_FD_CLOEXEC = 8
+# mmap, comm, task, sample_id_all, mmap2, comm_exec, use_clockid: their places in struct perf_event_attr.
+_SIDEBAND = sum(1 << bit for bit in (8, 9, 13, 18, 23, 24, 25))
+_PERF_BUILD_ID = 1 << 34
 _PERF_ATTR_SIZE = 112
 _PERF_EVENT_IOC_SET_BPF = 0x40042408
 
@@ -113,6 +119,26 @@ def attach_clock(program, cpu, hz):
             os.close(event)
         raise OSError(error, os.strerror(error))
     return int(event)
+
+
+def open_sideband(cpu):
+    # type: (int) -> int
+    """Return a perf event that counts nothing, and records what programs ``cpu`` starts and maps.
+
+    With the build ids of files since v5.12, with their numbers before.
+    """
+    for flags in (_SIDEBAND | _PERF_BUILD_ID, _SIDEBAND):
+        attr = bytearray(_PERF_ATTR_SIZE)
+        struct.pack_into("<IIQ", attr, 0, _PERF_TYPE_SOFTWARE, _PERF_ATTR_SIZE, _PERF_COUNT_SW_DUMMY)
+        struct.pack_into("<Q", attr, 24, _PERF_SAMPLE_TIME)
+        struct.pack_into("<Q", attr, 40, flags)
+        struct.pack_into("<i", attr, 92, time.CLOCK_MONOTONIC)
+        buffer = (ctypes.c_char * len(attr)).from_buffer(attr)
+        event = _libc.syscall(_PERF_EVENT_OPEN, buffer, -1, cpu, -1, _PERF_FLAG_FD_CLOEXEC)
+        if event >= 0:
+            return int(event)
+    error = ctypes.get_errno()
+    raise OSError(error, os.strerror(error))
 
 
 def program_costs(program):

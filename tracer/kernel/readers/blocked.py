@@ -27,6 +27,12 @@ class BlockedStacks:
         self._tasks = Hash(session.descriptor(f"{probe.name}_tasks"), np.dtype("u4"), task, room)
         self._kept: Stacks = {}
         self._referred: set[tuple[int, int]] = set()
+        self._look = self._tasks.read()
+
+    @property
+    def tasks(self) -> tuple[np.ndarray, np.ndarray]:
+        """The elements of the tasks' map as of the last ``known``: threads' ids, and ``struct offcpu_task``."""
+        return self._look
 
     def known(self, generation: int, stacks: dict[int, bytes]) -> Stacks:
         """Return all stacks that counts of ``generation`` can refer to, ``stacks`` being its own."""
@@ -41,7 +47,8 @@ class BlockedStacks:
         return known
 
     def _read(self) -> set[tuple[int, int]]:
-        _, tasks = self._tasks.read()
+        self._look = self._tasks.read()
+        tasks = self._look[1]
         tasks = tasks[tasks["blocked_ns"] > 0]
         return {
             (generation, number)

@@ -1,4 +1,4 @@
-"""Jobs and ranks on this node: users of the CPU, each looked at once, a few per interval."""
+"""Jobs and ranks on this node: users of the CPU first, then who sleeps, each looked at once, a few per interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tracer.kernel.census import Census, Process
 from tracer.kernel.cgroups import CgroupNames
 from tracer.kernel.cpus import in_host_pids
-from tracer.kernel.jobs import Labels
+from tracer.kernel.jobs import UNKNOWN, Labels
 from tracer.kernel.members import look
 from tracer.kernel.session import Session
 from tracer.probe import Probe
@@ -37,7 +37,7 @@ _ROW = np.dtype(
         ("cgroup", "S192"),
     ]
 )
-#: What uses less is no rank, and its environment nobody's business.
+#: Of what uses less only ranks are told: one that hangs is what a job waits for. Pauses and sidecars are nobody.
 LEAST_NS = 250_000_000
 #: At most so many environments are read per interval, so many processes wait for it, and so many are known.
 _LOOKS, _MOST_WAITING, _MOST_KNOWN = 32, 4096, 1024
@@ -64,6 +64,8 @@ class Reader:
         self._cgroups = CgroupNames()
         self._census = Census(LEAST_NS)
         self._waiting: deque[int] = deque(maxlen=_MOST_WAITING)
+        self._sleepers: deque[int] = deque(maxlen=_MOST_WAITING)
+        self._slept: set[int] = set()  # those that have been in that queue
         self._known: dict[int, _Member] = {}
         self._turn_ns = self._again_ns = 0
         self._untold = 0
@@ -78,8 +80,8 @@ class Reader:
         if self._able and self._again_ns:
             if now_ns >= self._turn_ns:
                 rows += self._turn(now_ns)
-            for _ in range(min(_LOOKS, len(self._waiting))):
-                member, answered = self._look(self._waiting.popleft())
+            for _ in range(min(_LOOKS, len(self._waiting) + len(self._sleepers))):
+                member, answered = self._look((self._waiting or self._sleepers).popleft())
                 unread += not answered
                 if member:
                     rows.append(_row(member))
@@ -100,11 +102,15 @@ class Reader:
     def _turn(self, now_ns: int) -> list[tuple[object, ...]]:
         """Look for new users, and return the rows of members that have ended."""
         began_ns = time.thread_time_ns()
-        came = self._census.turn()
-        gone = [pid for pid in self._known if pid not in self._census.users]
-        gone += [pid for pid in came if pid in self._known]
-        rows = [_row(self._known.pop(pid), ended=1) for pid in dict.fromkeys(gone)]
-        self._waiting.extend(came)
+        came, census = self._census.turn(), self._census
+        gone = [pid for pid in self._known if pid not in census.clocks or pid in census.reused]
+        rows = [_row(self._known.pop(pid), ended=1) for pid in gone]
+        self._waiting.extend(pid for pid in came if pid not in self._known)
+        # A shell that waits for a rank has used less than that.
+        sleepers = sorted(census.clocks.keys() - census.users, key=lambda pid: -census.clocks[pid])
+        self._slept = (self._slept & census.clocks.keys()) - census.reused
+        self._sleepers.extend(pid for pid in sleepers if pid not in self._slept)
+        self._slept.update(sleepers)
         cost_ns = time.thread_time_ns() - began_ns
         self._turn_ns = now_ns + max(_TURN_NS * 99 // 100, int(cost_ns / _SHARE))
         return rows
@@ -114,11 +120,18 @@ class Reader:
         found = look(pid, self._session.variables)
         if found is None or found.labels == Labels():
             return None, found is None or found.answered
+        if pid not in self._census.users and not self._is_new_rank(found.labels):
+            return None, found.answered
         if len(self._known) >= _MOST_KNOWN and pid not in self._known:
             self._untold += 1
             return None, found.answered
         self._known[pid] = _Member(found.process, found.labels, self._cgroups.cgroup_of(pid))
         return self._known[pid], found.answered
+
+    def _is_new_rank(self, one: Labels) -> bool:
+        """Return whether these are a rank's of which no process is known: others of it are shells that wait."""
+        same = ((other.labels.job, other.labels.rank) for other in self._known.values())
+        return one.rank != UNKNOWN and (one.job, one.rank) not in same
 
 
 def _row(member: _Member, ended: int = 0) -> tuple[object, ...]:

@@ -55,7 +55,7 @@ class Reader:
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the tables ``cost``, with run times only if the accounting was on in this interval, and ``clock``."""
-        sampled_ns = self._stop(now_ns)
+        sampled_ns = self._stop()
         rows = self._quiet.copy()
         misses = 0
         if sampled_ns or now_ns >= self._next_misses_ns:
@@ -77,15 +77,16 @@ class Reader:
         """Let the next read tell everything up to then, misses included."""
         self._next_misses_ns = 0
 
-    def pause(self, now_ns: int) -> None:
+    def pause(self) -> None:
         """End the sample early: no interval needs more than a second of it."""
         if self._stats >= 0:
             os.close(self._stats)
             self._stats = -1
-            self._sampled_ns = now_ns - self._sampling_since_ns
+            # Not as of the interval's end: other readers may have taken long meanwhile, and all of it was accounted.
+            self._sampled_ns = time.monotonic_ns() - self._sampling_since_ns
 
     def close(self) -> None:
-        self.pause(time.monotonic_ns())
+        self.pause()
         os.close(self._statm)
 
     def _count(self, rows: np.ndarray, sampled_ns: int) -> int:
@@ -109,9 +110,9 @@ class Reader:
             self._stats = self._session.accounting()
         except OSError:
             return  # before v5.8, or not allowed, or no answer: no run times, and the output says so
-        self._sampling_since_ns = now_ns
+        self._sampling_since_ns = time.monotonic_ns()
 
-    def _stop(self, now_ns: int) -> int:
-        self.pause(now_ns)
+    def _stop(self) -> int:
+        self.pause()
         sampled_ns, self._sampled_ns = self._sampled_ns, 0
         return sampled_ns

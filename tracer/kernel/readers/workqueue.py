@@ -44,6 +44,7 @@ class Reader:
         self._able = in_host_pids()
         self._stacks = TaskStacks(session.stack)
         self._over: set[tuple[int, int]] = set()
+        self._oldest_ns = 0
 
     def read(self, now_ns: int) -> dict[str, tuple[np.ndarray, Mapping[str, int]]]:
         """Return the table ``open``; ``untold`` counts those beyond the limits, ``stackless`` as in ``hung``."""
@@ -60,16 +61,20 @@ class Reader:
 
     def _overdue_pools(self, now_ns: int) -> list[_Row]:
         since = self._pools["since_ns"]
-        places = np.flatnonzero((since > 0) & (since + _POOL_NS <= now_ns))
+        places = since.nonzero()[0]
         rows = [
             (b"pool", int(row["cpu"]), int(row["id"]), since_ns, now_ns - since_ns, int(row["function"]), 0, b"", b"")
             for row in self._pools[places].copy()
-            if 0 < (since_ns := int(row["since_ns"])) <= now_ns
+            if 0 < (since_ns := int(row["since_ns"])) <= now_ns - _POOL_NS
         ]
         return sorted(rows, key=lambda row: row[3])
 
     def _overdue_works(self, now_ns: int, stuck: set[int]) -> list[_Row]:
         """Return works that have run for long, or are at it on the CPU of a pool that is stuck."""
+        # A look reads thousands of words. Until the oldest work of the last look is old enough, none is.
+        if not stuck and now_ns - self._oldest_ns < self._listed_ns:
+            return []
+        self._oldest_ns = now_ns
         rows = [*self._works(self._workers, now_ns, stuck), *self._works(self._softirqs, now_ns, stuck)]
         seen = {(row[6], row[3]) for row in rows}
         self._over &= seen
@@ -77,8 +82,11 @@ class Reader:
 
     def _works(self, running: np.ndarray, now_ns: int, stuck: set[int]) -> Iterator[_Row]:
         started = running["started_ns"]
-        for row in running[np.flatnonzero((started > 0) & (started < now_ns))].copy():
+        for row in running[started.nonzero()].copy():
+            if not 0 < row["started_ns"] < now_ns:
+                continue
             age_ns, cpu = now_ns - int(row["started_ns"]), int(row["cpu"])
+            self._oldest_ns = min(self._oldest_ns, now_ns - age_ns)
             if age_ns >= self._listed_ns or (cpu in stuck and age_ns >= _POOL_NS):
                 pid = 0 if running is self._softirqs else int(row["pid"])
                 yield b"work", cpu, -1, now_ns - age_ns, age_ns, int(row["function"]), pid, b"", b""

@@ -37,7 +37,8 @@ _INFO = {
     b"Percpu": "percpu",
     b"Hugetlb": "hugetlb",
 }
-_INFO_LINES = re.compile(rb"^(%b): +(\d+) kB$" % b"|".join(_INFO), re.M)
+# By the line's end before them, which takes a quarter of the time that "^" does.
+_INFO_LINES = re.compile(rb"\n(%b): +(\d+) kB" % b"|".join(_INFO))
 # These and MemFree add up to MemTotal, but for what nobody names. Stacks are vmalloc's; shared memory is Cached's.
 _NAMED = "free buffers cached swap_cached anon slab_reclaimable slab_unreclaimable page_tables vmalloc percpu hugetlb"
 # The column of each line of /proc/vmstat; allocstall is there once per zone. Source: vmstat_text in mm/vmstat.c.
@@ -52,7 +53,7 @@ _EFFORT = {
     b"oom_kill": "oom_kills",
 }
 # A dozen of two hundred lines.
-_EFFORT_LINES = re.compile(rb"^(%b|allocstall_\w+) (\d+)$" % b"|".join(_EFFORT), re.M)
+_EFFORT_LINES = re.compile(rb"\n(%b|allocstall_\w+) (\d+)" % b"|".join(_EFFORT))
 #: A read costs about 0.1 ms: no more than so many, however short the intervals.
 _LEAST_NS = 250_000_000
 GROWER = np.dtype([("kind", "S8"), ("name", "S192"), ("bytes", "u8"), ("grown", "u8"), ("over_ns", "u8")])
@@ -131,7 +132,7 @@ def _dtype(columns: tuple[str, ...]) -> np.dtype:
 
 
 def _info(content: bytes) -> dict[str, int]:
-    info = {_INFO[name]: int(amount) * 1024 for name, amount in _INFO_LINES.findall(content)}
+    info = {_INFO[name]: int(amount) * 1024 for name, amount in _INFO_LINES.findall(b"\n" + content)}
     if "total" in info:
         info["unnamed"] = max(info["total"] - sum(info.get(name, 0) for name in _NAMED.split()), 0)
     return info
@@ -139,7 +140,7 @@ def _info(content: bytes) -> dict[str, int]:
 
 def _effort(content: bytes) -> dict[str, int]:
     effort: dict[str, int] = {}
-    for name, amount in _EFFORT_LINES.findall(content):
+    for name, amount in _EFFORT_LINES.findall(b"\n" + content):
         column = _EFFORT.get(name, "allocation_stalls")
         effort[column] = effort.get(column, 0) + int(amount)
     return effort

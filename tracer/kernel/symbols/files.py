@@ -16,7 +16,7 @@ from typing import IO
 
 from tracer.kernel.symbols.elf import DYNSYM, SymbolTable, read_symbols
 from tracer.kernel.symbols.headers import NO_HEADERS, Headers, read_headers
-from tracer.kernel.symbols.mappings import Mapping
+from tracer.kernel.symbols.mappings import VDSO, Mapping
 from tracer.kernel.symbols.opening import open_regular
 
 __all__ = ["Files"]
@@ -27,8 +27,6 @@ MAX_TABLES = 512
 
 #: Where packages and debuginfod-find put debug files, of the node itself: those of containers are their owners'.
 DEBUG_FILES = Path("/usr/lib/debug/.build-id")
-
-_VDSO = b"[vdso]"
 
 _Identity = tuple[int, int, int, int]
 
@@ -59,11 +57,13 @@ class Files:
     def resolve(self, proc: str, mapping: Mapping, addresses: list[int]) -> tuple[list[bytes], bytes]:
         """Return the functions at the process's ``addresses``, all in ``mapping``, and the file's build id.
 
-        Either is empty where there is none. ``proc`` is the process's /proc/PID. Raises OSError when its file can't be
-        read.
+        Either is empty where there is none. ``proc`` is the process's /proc/PID, empty for one of the past. Raises
+        OSError when its file can't be read.
         """
         with _open(proc, mapping) as file:
             known = self._about(file.fileno())
+            if mapping.build_id not in (b"", known.headers.build_id):
+                raise FileNotFoundError(mapping.path.decode(errors="replace"))
             wanted = [known.address(address - mapping.start + mapping.offset) for address in addresses]
             if not known.debug:
                 return known.table.resolve(wanted, file.fileno()), known.headers.build_id
@@ -120,19 +120,20 @@ def _identity(descriptor: int) -> _Identity:
 @contextmanager
 def _open(proc: str, mapping: Mapping) -> Iterator[IO[bytes]]:
     """Open the mapped file itself: deleted ones, too, and in any mount namespace."""
-    if mapping.path == _VDSO:
+    if mapping.path == VDSO:
         with _vdso() as file:
             yield file
         return
-    direct = f"{proc}/map_files/{mapping.start:x}-{mapping.end:x}"
     try:
-        descriptor = open_regular(os.fsencode(direct))
+        if not proc:
+            raise PermissionError
+        descriptor = open_regular(os.fsencode(f"{proc}/map_files/{mapping.start:x}-{mapping.end:x}"))
     except PermissionError:
         # map_files takes CAP_CHECKPOINT_RESTORE; the path may by now lead to another file. Where maps shows another
         # device than stat does (btrfs, overlayfs), there is no telling: no symbols rather than wrong ones.
-        descriptor = open_regular(os.fsencode(f"{proc}/root") + mapping.path)
+        descriptor = open_regular(os.fsencode(f"{proc}/root" if proc else "") + mapping.path)
         about = os.fstat(descriptor)
-        if (about.st_dev, about.st_ino) != mapping.file:
+        if not mapping.build_id and (about.st_dev, about.st_ino) != mapping.file:
             os.close(descriptor)
             raise FileNotFoundError(mapping.path.decode(errors="replace")) from None
     with os.fdopen(descriptor, "rb") as file:
@@ -141,7 +142,7 @@ def _open(proc: str, mapping: Mapping) -> Iterator[IO[bytes]]:
 
 def _vdso() -> IO[bytes]:
     """Copy the vDSO, which is the same in every 64-bit process, from our own memory into a file."""
-    (line,) = [line for line in Path("/proc/self/maps").read_bytes().splitlines() if line.endswith(_VDSO)]
+    (line,) = [line for line in Path("/proc/self/maps").read_bytes().splitlines() if line.endswith(VDSO)]
     start, _, end = line.partition(b" ")[0].partition(b"-")
     memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:

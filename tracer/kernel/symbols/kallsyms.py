@@ -11,18 +11,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tracer import brackets
+
 __all__ = ["KERNEL", "Kallsyms", "Symbol"]
 
 #: Module and function, e.g. ``(b"[kernel]", b"schedule")``.
 Symbol = tuple[bytes, bytes]
 
-KERNEL = b"[kernel]"
-UNKNOWN: Symbol = (KERNEL, b"[unknown]")
+KERNEL = brackets.KERNEL.encode()
+UNKNOWN: Symbol = (KERNEL, brackets.UNKNOWN.encode())
 
 # "ffffffff81000000 T _text\n", a module's with a tab and its name in brackets behind.
 _DIGITS = 16
 _NAME = _DIGITS + 3
-_TEXT = np.frombuffer(b"tTwW", dtype="u1")
+_TEXT = np.zeros(256, dtype=bool)
+_TEXT[[*b"tTwW"]] = True
 
 #: With its module. Source: KSYM_NAME_LEN and MODULE_NAME_LEN.
 _LONGEST_NAME = 1024
@@ -77,6 +80,13 @@ class Kallsyms:
         """Memory the symbols take."""
         return self._addresses.nbytes + self._starts.nbytes + len(self._names)
 
+    @property
+    def start(self) -> int | None:
+        """Where the kernel's own code begins, which moves with each boot; None where it isn't told."""
+        place = bytes(self._names).find(b"\n_text\n") + 1
+        found = self._addresses[self._starts == place]
+        return int(found[0]) if place and len(found) else None
+
     def has_end(self, module: bytes) -> bool:
         """Return whether it is known where a module's code ends; not so of BPF programs (``[bpf]``) and trampolines."""
         return module in self._ends
@@ -123,7 +133,7 @@ def _parse(text: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32],
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     whole = ends - begins > _NAME
     begins, ends = begins[whole], ends[whole]
-    chosen = np.isin(data[begins + _DIGITS + 1], _TEXT)
+    chosen = _TEXT[data[begins + _DIGITS + 1]]
     begins, ends = begins[chosen], ends[chosen]
     addresses = np.zeros(len(begins), dtype=np.uint64)
     for place in range(_DIGITS):

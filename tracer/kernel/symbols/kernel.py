@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+import weakref
 
 import numpy as np
 
 from tracer.kernel.symbols.dictionary import Part
-from tracer.kernel.symbols.kallsyms import UNKNOWN, Kallsyms, Symbol
+from tracer.kernel.symbols.kallsyms import KERNEL, UNKNOWN, Kallsyms, Symbol
 
 __all__ = ["KernelStacks", "without_tracer"]
 
 _MAX_PARTS = 1 << 14
 _READ_AGAIN_SECONDS = 60.0
+#: Symbols that somebody else here has read so lately need not be read again: that takes 0.1 s, and they 6 MB.
+_NEW_SECONDS = 5.0
+_REACH = 1 << 31  # its code and that of modules lie no further apart: calls reach no further
 
 # What lies between a tracepoint and the program that takes the stack.
 _OWN = (b"bpf_prog_", b"bpf_trace_run", b"__bpf_trace_", b"__bpf_prog_", b"__traceiter_", b"bpf_trampoline_")
@@ -25,6 +29,7 @@ class KernelStacks:
     def __init__(self) -> None:
         self._symbols: Kallsyms | None = None
         self._read_at = 0.0
+        self._start: int | None = None
         self._parts: dict[bytes, Part] = {}
 
     @property
@@ -42,20 +47,40 @@ class KernelStacks:
         return part
 
     def _resolve(self, addresses: bytes) -> list[Symbol]:
-        found = self._look_up(addresses)
-        if UNKNOWN in found and time.monotonic() > self._read_at + _READ_AGAIN_SECONDS:
-            self._symbols = None
-            found = self._look_up(addresses)
-        return found
-
-    def _look_up(self, addresses: bytes) -> list[Symbol]:
-        if self._symbols is None:
-            self._symbols = Kallsyms.of_running_kernel()
-            self._read_at = time.monotonic()
         calls = np.frombuffer(addresses, dtype="u8").copy()
         # Outer addresses are where frames return to, which may already be the next function.
         calls[1:] -= np.uint64(1)
+        found = self._look_up(calls)
+        if UNKNOWN in found and time.monotonic() > self._read_at + _READ_AGAIN_SECONDS:
+            self._symbols = None
+            found = self._look_up(calls)
+        pairs = zip(found, calls.tolist(), strict=True)
+        return [self._unknown(address) if symbol == UNKNOWN else symbol for symbol, address in pairs]
+
+    def _look_up(self, calls: np.ndarray) -> list[Symbol]:
+        if self._symbols is None:
+            self._symbols, self._read_at = _newest()
+            self._start = self._symbols.start
         return self._symbols.resolve(calls)
+
+    def _unknown(self, address: int) -> Symbol:
+        # From the kernel's beginning on: where that is has to stay secret, and a report is mailed.
+        offset = -1 if self._start is None else address - self._start
+        return (KERNEL, b"[unknown kernel+%#x]" % offset) if 0 <= offset < _REACH else UNKNOWN
+
+
+_read: weakref.WeakKeyDictionary[Kallsyms, float] = weakref.WeakKeyDictionary()
+
+
+def _newest() -> tuple[Kallsyms, float]:
+    """Return the kernel's symbols and when they were read: those in use here, or new ones."""
+    now = time.monotonic()
+    for symbols, read_at in _read.items():
+        if now < read_at + _NEW_SECONDS:
+            return symbols, read_at
+    symbols = Kallsyms.of_running_kernel()
+    _read[symbols] = now
+    return symbols, now
 
 
 def without_tracer(symbols: list[Symbol]) -> list[Symbol]:

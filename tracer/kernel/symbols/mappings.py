@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-__all__ = ["ANONYMOUS", "Mapping", "Mappings"]
+from tracer import brackets
+
+__all__ = ["ANONYMOUS", "VDSO", "Mapping", "Mappings"]
 
 #: The module of memory that has no file.
-ANONYMOUS = b"[anonymous]"
+ANONYMOUS = brackets.ANONYMOUS.encode()
+#: What the kernel calls its part of every process.
+VDSO = brackets.VDSO.encode()
 _DELETED = b" (deleted)"
 #: Files that are none on disk: some runtimes share what they compile in one, others run a program from it.
 _MADE = (b"/memfd:", b"/dev/zero")
@@ -23,6 +28,7 @@ class Mapping:
     """One executable range of addresses.
 
     ``file`` is its device and inode, as stat(2) gives them; ``path`` the kernel's text, empty for anonymous memory.
+    ``build_id`` (in hexadecimal) stands for the former where the kernel has told that instead.
     """
 
     start: int
@@ -30,6 +36,7 @@ class Mapping:
     offset: int
     file: tuple[int, int]
     path: bytes
+    build_id: bytes = b""
 
     @property
     def module(self) -> bytes:
@@ -41,7 +48,7 @@ class Mapping:
     @property
     def has_file(self) -> bool:
         """Whether its functions may be in a file; the vDSO counts as one."""
-        return any(self.file) or self.path == b"[vdso]"
+        return any(self.file) or bool(self.build_id) or self.path == VDSO
 
     @property
     def may_be_made(self) -> bool:
@@ -50,11 +57,30 @@ class Mapping:
 
 
 class Mappings:
-    """The executable ranges of one process at one moment."""
+    """The executable ranges of one process at one moment; none overlaps another one."""
 
-    def __init__(self, text: bytes) -> None:
-        self._mappings = [mapping for mapping in map(_parse, _executable(text)) if mapping]
+    def __init__(self, mappings: Iterable[Mapping] = ()) -> None:
+        self._mappings = sorted(mappings, key=lambda mapping: mapping.start)
         self._starts = [mapping.start for mapping in self._mappings]
+
+    @classmethod
+    def parse(cls, text: bytes) -> Mappings:
+        """Read /proc/PID/maps."""
+        return cls(mapping for mapping in map(_parse, _executable(text)) if mapping)
+
+    def overlaid(self, later: Iterable[Mapping]) -> Mappings:
+        """Return these and what was mapped ``later``, in that order, which takes the place of what was there."""
+        left = self._mappings
+        for mapping in later:
+            left = [*_without(left, mapping.start, mapping.end), mapping]
+        return Mappings(left)
+
+    def without(self, ranges: Iterable[tuple[int, int]]) -> Mappings:
+        """Return what lies outside of ranges of addresses."""
+        left = self._mappings
+        for start, end in ranges:
+            left = _without(left, start, end)
+        return Mappings(left)
 
     def find(self, address: int) -> Mapping | None:
         """Return the range that holds an address."""
@@ -62,6 +88,19 @@ class Mappings:
         if place < 0 or address >= self._mappings[place].end:
             return None
         return self._mappings[place]
+
+
+def _without(mappings: list[Mapping], start: int, end: int) -> list[Mapping]:
+    return [part for mapping in mappings for part in _outside(mapping, start, end)]
+
+
+def _outside(mapping: Mapping, start: int, end: int) -> list[Mapping]:
+    if mapping.end <= start or end <= mapping.start:
+        return [mapping]
+    parts = [replace(mapping, end=start)] if mapping.start < start else []
+    if end < mapping.end:
+        parts.append(replace(mapping, start=end, offset=mapping.offset + end - mapping.start))
+    return parts
 
 
 def _executable(text: bytes) -> list[bytes]:

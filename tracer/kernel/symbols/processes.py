@@ -2,111 +2,124 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
+from tracer.kernel.sideband import EXEC, MAPPED
 from tracer.kernel.symbols.dictionary import Symbol
 from tracer.kernel.symbols.files import Files
-from tracer.kernel.symbols.jit import JitMap
-from tracer.kernel.symbols.mappings import ANONYMOUS, Mapping, Mappings
+from tracer.kernel.symbols.history import UNKNOWN, History
+from tracer.kernel.symbols.mappings import Mappings
+from tracer.kernel.symbols.process import Process, identity_of
+from tracer.kernel.symbols.programs import Program
 
-__all__ = ["NOWHERE", "Process", "Processes"]
-
-#: An address in no executable memory.
-NOWHERE: Symbol = (b"", b"[unknown]")
-#: An address in anonymous memory that no perf map tells of.
-_UNTOLD: Symbol = (ANONYMOUS, ANONYMOUS)
+__all__ = ["Processes"]
 
 MAX_PROCESSES = 512
-MAX_ADDRESSES = 1 << 14  # remembered per process
 MAX_JIT_MAPS = 4
-
-#: What tells a program image from the next one with the same pid: start time, and where code and stack begin.
-Identity = tuple[bytes, bytes, bytes]
-
-
-class Process:
-    """One program image: from exec to exec or exit."""
-
-    def __init__(self, pid: int, identity: Identity) -> None:
-        self.identity = identity
-        self.jit: JitMap | None = None
-        self._pid = pid
-        self._proc = f"/proc/{pid}"
-        self._mappings = Mappings(b"")
-        self._known: dict[int, Symbol] = {}
-
-    def resolve(self, addresses: Iterable[int], files: Files) -> dict[int, Symbol]:
-        """Return each address's module, function (or ``module+0xoffset``) and, if it has one, the file's build id."""
-        wanted = set(addresses)
-        new = [address for address in wanted if address not in self._known]
-        if new:
-            if any(self._mappings.find(address) is None for address in new):
-                self._read_mappings()
-            if len(self._known) + len(new) > MAX_ADDRESSES:
-                self._known.clear()
-                new = list(wanted)
-            self._resolve(new, files)
-        found = {address: self._known[address] for address in wanted}
-        for address in new:
-            if found[address] == _UNTOLD:  # the process may tell later what it has put there
-                del self._known[address]
-        return found
-
-    def _read_mappings(self) -> None:
-        with suppress(OSError):  # it just ended: what was known of it still holds
-            self._mappings = Mappings(Path(self._proc, "maps").read_bytes())
-
-    def _read_jit(self) -> None:
-        with suppress(OSError):
-            status = Path(self._proc, "status").read_bytes().splitlines()
-            fields = {name: value.split() for name, _, value in (line.partition(b":") for line in status)}
-            inner = int(fields.get(b"NSpid", [b"%d" % self._pid])[-1])
-            self.jit = JitMap.of(self._proc, inner, int(fields[b"Uid"][1]), self.jit)
-
-    def _resolve(self, addresses: list[int], files: Files) -> None:
-        by_mapping: dict[Mapping | None, list[int]] = {}
-        for address in addresses:
-            by_mapping.setdefault(self._mappings.find(address), []).append(address)
-        if any(mapping and mapping.may_be_made for mapping in by_mapping):
-            self._read_jit()
-        for mapping, inside in by_mapping.items():
-            names, build_id = self._names(mapping, inside, files)
-            for address, name in zip(inside, names, strict=True):
-                self._known[address] = _symbol(mapping, address, name, build_id)
-
-    def _names(self, mapping: Mapping | None, addresses: list[int], files: Files) -> tuple[list[bytes], bytes]:
-        names, build_id = [b""] * len(addresses), b""
-        if mapping and mapping.has_file:
-            with suppress(OSError, ValueError):
-                names, build_id = files.resolve(self._proc, mapping, addresses)
-        if self.jit and mapping and mapping.may_be_made:
-            names = [name or self.jit.resolve(address) for name, address in zip(names, addresses, strict=True)]
-        return names, build_id
+_GENERATIONS = 8  # of processes that forked and are no other program
 
 
 class Processes:
-    """The processes seen last."""
+    """The programs seen last, with what ``history`` knows of those that can't be asked any more."""
 
-    def __init__(self) -> None:
-        self._processes: OrderedDict[int, Process] = OrderedDict()
+    def __init__(self, history: History | None = None) -> None:
+        self._processes: OrderedDict[tuple[int, int], Process] = OrderedDict()
         self._files = Files()
+        self._history = history
+        if history:
+            history.witnesses.append(self._unchanged)
 
-    def resolve(self, pid: int, addresses: Iterable[int]) -> dict[int, Symbol] | None:
-        """Return module and function of each address of a process; None if it ended before anyone asked."""
-        process = self._process(pid)
-        return process.resolve(addresses, self._files) if process else None
+    def resolve(self, pid: int, addresses: Iterable[int], start_ns: int = 0) -> dict[int, Symbol] | None:
+        """Return module and function of each address of a process; None if it ended before anyone asked.
 
-    def _process(self, pid: int) -> Process | None:
-        identity = _identity(pid)
-        process = self._processes.get(pid)
+        ``start_ns`` says which of the programs it has been, as ``History.at`` does. What is returned holds if
+        ``confirm`` says so.
+        """
+        if start_ns == UNKNOWN:
+            self._watch(pid)
+            return None
+        key = pid, start_ns
+        living = self._living(key)
+        if living:
+            found = living.resolve(addresses, self._files)
+            if living.identity == identity_of(pid):
+                return found
+            living.confirmed = False  # it ended, or is another program, and may have been already when it was asked
+        past = self._past(key)
+        return past.resolve(addresses, self._files) if past else None
+
+    def confirm(self, pid: int, start_ns: int) -> bool:
+        """Return whether who was asked was that program, by records until after that; else ask again."""
+        process = self._processes.get((pid, start_ns))
+        if self._history and process and process.identity and not process.confirmed:
+            process.confirmed = self._history.is_latest(pid, start_ns)
+            return process.confirmed
+        return True
+
+    def _unchanged(self) -> Iterator[tuple[int, int]]:
+        for (pid, start_ns), process in list(self._processes.items()):
+            if process.confirmed and process.identity and process.identity == identity_of(pid):
+                yield pid, start_ns
+
+    def _watch(self, pid: int) -> None:
+        """Note which program a process is from now on: nobody knows for how long already."""
+        assert self._history
+        now_ns = time.monotonic_ns()
+        identity = identity_of(pid)
+        known = self._processes.get((pid, self._history.at(pid, now_ns)))
+        if identity and (known is None or known.identity != identity):
+            process = Process(pid, identity)
+            process.confirmed = True
+            self._kept((pid, now_ns), process)
+
+    def _living(self, key: tuple[int, int]) -> Process | None:
+        identity = identity_of(key[0]) if not self._history or self._history.is_latest(*key) else None
+        process = self._processes.get(key)
+        if process and process.confirmed and process.identity != identity:
+            return None  # records will tell
         if identity and (process is None or process.identity != identity):
-            process = self._processes[pid] = Process(pid, identity)
+            process = Process(key[0], identity)
+        return self._kept(key, process) if identity and process else None
+
+    def _past(self, key: tuple[int, int]) -> Process | None:
+        process = self._processes.get(key)
+        if self._history and process and process.identity and not process.confirmed:
+            process = None  # what it told may be the next one's
         if process:
-            self._processes.move_to_end(pid)
-            self._trim()
+            # Without a record of its end it may have ended long ago, and others have had its pid.
+            if self._history and not self._history.is_recorded(*key):
+                return None
+            program = self._history.program(*key) if self._history else None
+            process.end(program.mappings() if program else ())
+        else:
+            mappings = self._recorded(key)
+            process = Process(key[0], mappings=mappings) if mappings else None
+        return self._kept(key, process) if process else None
+
+    def _recorded(self, key: tuple[int, int], until_ns: int | None = None, depth: int = 0) -> Mappings | None:
+        """Return what a program had in memory, by records alone; None where those are not all."""
+        program = self._history.program(*key) if self._history and depth < _GENERATIONS else None
+        if not program or program.began == MAPPED:
+            return None
+        base = Mappings() if program.began == EXEC else self._inherited(program, depth)
+        return None if base is None else base.overlaid(program.mappings(until_ns))
+
+    def _inherited(self, program: Program, depth: int) -> Mappings | None:
+        recorded = self._recorded(program.parent, program.start_ns, depth + 1)
+        if recorded is not None:
+            return recorded
+        parent = self._living(program.parent) or self._processes.get(program.parent)
+        if not parent or not self._history:
+            return None
+        found, since = parent.mappings(), self._history.program(*program.parent)
+        return found.without(since.ranges_since(program.start_ns)) if since else found
+
+    def _kept(self, key: tuple[int, int], process: Process) -> Process:
+        self._processes[key] = process
+        self._processes.move_to_end(key)
+        self._trim()
         return process
 
     def _trim(self) -> None:
@@ -115,25 +128,3 @@ class Processes:
         with_jit = [process for process in self._processes.values() if process.jit]
         for process in with_jit[:-MAX_JIT_MAPS]:
             process.jit = None
-
-
-def _identity(pid: int) -> Identity | None:
-    """Return fields 22, 26 and 28 of /proc/PID/stat (starttime, startcode, startstack); source: proc(5)."""
-    try:
-        # Counted from behind the name, which may hold anything.
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    if fields[0] in (b"Z", b"X"):
-        return None
-    return fields[19], fields[23], fields[25]
-
-
-def _symbol(mapping: Mapping | None, address: int, name: bytes, build_id: bytes) -> Symbol:
-    if mapping is None:
-        return NOWHERE
-    if not name:
-        # Where anonymous memory lies says nothing, and would make a frame of every address.
-        offset = b"+0x%x" % (address - mapping.start + mapping.offset) if mapping.path.startswith(b"/") else b""
-        name = mapping.module + offset
-    return (mapping.module, name, build_id) if build_id else (mapping.module, name)

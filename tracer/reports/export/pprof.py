@@ -1,10 +1,16 @@
-"""pprof's profile, gzip'd: https://github.com/google/pprof/blob/main/proto/profile.proto."""
+"""pprof's profile, gzip'd: https://github.com/google/pprof/blob/main/proto/profile.proto.
+
+A mapping is a file with its build id, from its first byte on: what has no name has its offset in it for an address, so
+that a symboliser that has the file finds the name later.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from tracer import brackets
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame
 from tracer.escape import printable
@@ -33,8 +39,8 @@ class _Profile:
         self._kinds = weights.present()
         self._strings = {"": 0}
         self._locations: dict[Frame, int] = {}
-        self._mappings: dict[str, int] = {}
-        self._new: list[bytes] = []  # functions, locations and mappings that the next samples refer to
+        self._mappings: dict[tuple[str, str], _Mapping] = {}
+        self._new: list[bytes] = []  # functions and locations that the next samples refer to
 
     def pieces(self, comment: str) -> Iterator[bytes]:
         for kind in self._kinds:
@@ -46,6 +52,8 @@ class _Profile:
                 yield from self._new
                 self._new.clear()
                 yield message(_SAMPLE, sample)
+        for (module, build_id), mapping in self._mappings.items():
+            yield message(_MAPPING, mapping.packed(self._string(module), self._string(build_id)))
         yield from self._facts(comment)
         for string in self._strings:
             yield text(_STRING, string)
@@ -75,23 +83,42 @@ class _Profile:
         return stack + packed(2, values) + b"".join(message(3, label) for label in labels)
 
     def _location(self, frame: Frame) -> int:
-        """Return a frame's location: one per function, since recordings know no addresses."""
+        """Return a frame's location: one per function, since recordings know no address of what has a name."""
         if frame not in self._locations:
             number = self._locations[frame] = len(self._locations) + 1
-            module = printable(frame.module) or ("[kernel]" if frame.kernel else "")
+            module = printable(frame.module) or (brackets.KERNEL if frame.kernel else "")
             name = self._string(frame.symbol or module or "?")
             function = integer(1, number) + integer(2, name) + integer(3, name) + integer(4, self._string(module))
-            mapping = integer(2, self._mapping(module)) if module else b""
+            place = self._place(module, frame) if module else b""
             self._new.append(message(_FUNCTION, function))
-            self._new.append(message(_LOCATION, integer(1, number) + mapping + message(4, integer(1, number))))
+            self._new.append(message(_LOCATION, integer(1, number) + place + message(4, integer(1, number))))
         return self._locations[frame]
 
-    def _mapping(self, module: str) -> int:
-        if module not in self._mappings:
-            number = self._mappings[module] = len(self._mappings) + 1
-            has_functions = integer(7, 1)
-            self._new.append(message(_MAPPING, integer(1, number) + integer(5, self._string(module)) + has_functions))
-        return self._mappings[module]
+    def _place(self, module: str, frame: Frame) -> bytes:
+        """Return in which mapping a location is, and where in it."""
+        key = module, printable(frame.build_id)
+        mapping = self._mappings.setdefault(key, _Mapping(len(self._mappings) + 1))
+        if frame.offset is None:
+            return integer(2, mapping.number)
+        mapping.end = max(mapping.end, frame.offset + 1)
+        return integer(2, mapping.number) + integer(3, frame.offset)
 
     def _string(self, value: str) -> int:
         return self._strings.setdefault(printable(value), len(self._strings))
+
+
+@dataclass
+class _Mapping:
+    """A file; ``end`` is behind its last place without a name, 0 where all have one."""
+
+    number: int
+    end: int = 0
+
+    def packed(self, filename: int, build_id: int) -> bytes:
+        return (
+            integer(1, self.number)
+            + integer(3, self.end)
+            + integer(5, filename)
+            + integer(6, build_id)
+            + integer(7, not self.end)
+        )

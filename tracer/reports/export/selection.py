@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.analysis.rows import has
 from tracer.analysis.shapes import STACKS
+from tracer.analysis.still import are_still, part_ns
 from tracer.window import Window
 
 __all__ = ["Selection"]
@@ -29,6 +30,11 @@ class Selection:
     cpus: Collection[int] = ()
     series: Collection[str] = ()
 
+    def has(self, window: Window) -> bool:
+        """Return whether an interval is of the time that is meant."""
+        whole = window.start_ns <= self.start_ns and self.end_ns <= window.end_ns
+        return whole or self.start_ns <= (window.start_ns + window.end_ns) / 2 < self.end_ns
+
     def rows(self, window: Window) -> np.ndarray | None:
         """Return the rows that are meant; None when the table knows nothing of it.
 
@@ -38,13 +44,19 @@ class Selection:
             return None
         if (window.probe, window.table) in STACKS:
             return window.rows
-        if not self._has(window):
+        if not self.has(window):
             return None
         return self._of_cpus(self._of_process(window.rows))
 
-    def _has(self, window: Window) -> bool:
-        whole = window.start_ns <= self.start_ns and self.end_ns <= window.end_ns
-        return whole or self.start_ns <= (window.start_ns + window.end_ns) / 2 < self.end_ns
+    def blocks(self, window: Window) -> np.ndarray | None:
+        """Return what ``rows`` does of ``offcpu.samples``, and of blocks that went on at the end their part."""
+        rows = self._of_cpus(self._of_process(window.rows))
+        if rows is None:
+            return None
+        still = are_still(rows)
+        parts = rows[still]
+        parts["weight"] = part_ns(parts["weight"], window.end_ns, self.start_ns, self.end_ns)
+        return np.concatenate([rows[~still][: None if self.has(window) else 0], parts[parts["weight"] > 0]])
 
     def _of_process(self, rows: np.ndarray) -> np.ndarray | None:
         if self.pid is None:

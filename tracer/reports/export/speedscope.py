@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tracer
-from tracer.analysis.names import task
+from tracer import brackets
+from tracer.analysis.names import quoted, task
 from tracer.analysis.stacks import Frame
 from tracer.escape import printable
 from tracer.reports.export.stacks import Kind, StackWeights, WeightedStack
@@ -16,6 +17,7 @@ __all__ = ["speedscope"]
 
 # One after the other with n and p; the rest is in the profile of all.
 _PROCESSES = 50
+_NAMES = 3
 
 
 def speedscope(weights: StackWeights, name: str) -> Iterator[bytes]:
@@ -42,10 +44,18 @@ def _profiles(kind: Kind, weights: StackWeights, shared: _Frames) -> list[dict[s
     heaviest = sorted(processes.items(), key=lambda item: -sum(one.ns for one in item[1]))[:_PROCESSES]
     profiles = [_profile(f"{kind.title}: all", everything, shared)]
     for pid, stacks in heaviest:
-        # A process is called as its own first thread is, if that was seen.
-        comm = next((one.comm for one in stacks if one.tid == pid), stacks[0].comm)
-        profiles.append(_profile(f"{kind.title}: {task(comm, pid)}", stacks, shared))
+        profiles.append(_profile(f"{kind.title}: {_called(pid, stacks)}", stacks, shared))
     return profiles
+
+
+def _called(pid: int, stacks: Sequence[WeightedStack]) -> str:
+    # As its own first thread is, if that was seen: by all its names, where it became another program.
+    names: dict[str, int] = {}
+    for one in stacks:
+        if one.comm and one.tid == pid != 0:
+            names[one.comm] = names.get(one.comm, 0) + one.ns
+    *more, last = sorted(names, key=lambda comm: -names[comm])[:_NAMES] or [stacks[0].comm]
+    return ", ".join([*map(quoted, more), task(last, pid)])
 
 
 def _profile(name: str, stacks: Sequence[WeightedStack], shared: _Frames) -> dict[str, Any]:
@@ -74,7 +84,7 @@ class _Frames:
 
     def function(self, frame: Frame) -> int:
         if frame not in self._functions:
-            module = printable(frame.module) or ("[kernel]" if frame.kernel else "")
+            module = printable(frame.module) or (brackets.KERNEL if frame.kernel else "")
             self._functions[frame] = self.number(printable(frame.symbol) or module or "?", module)
         return self._functions[frame]
 

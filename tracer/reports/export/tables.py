@@ -22,6 +22,8 @@ __all__ = ["SCHEMA", "CsvTables", "json_document"]
 SCHEMA = "foreshock.export/1"
 _COMMON = ("time", "start_ns", "end_ns")
 _LEVELS = 32
+#: Hashes of 64 bits: strings always, so that they compare whatever reads them.
+_IDS = ("stack", "frame")
 # A spreadsheet takes what begins so for a formula.
 _FORMULA = ("=", "+", "-", "@")
 
@@ -109,6 +111,8 @@ def _fields(row: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         elif name == "slots" and kind.shape == (SLOTS,):
             yield f"{prefix}count", int(value.sum(dtype=np.uint64))
             yield f"{prefix}buckets", _buckets(value)
+        elif name in _IDS and kind.base.kind == "u":
+            yield f"{prefix}{name}", list(map(str, value.tolist())) if kind.shape else str(value)
         elif kind.shape:
             yield f"{prefix}{name}", [text(one) if isinstance(one, bytes) else one for one in np.ravel(value).tolist()]
         else:

@@ -36,7 +36,7 @@ class Blob:
 
     def text(self, tree: Mapping[str, Any]) -> str:
         """Return base64 of gzip of: the length of the JSON (u4), the JSON filled up with spaces, the arrays."""
-        head = dumps(tree).encode()
+        head = dumps(tree, rounded=True).encode()  # the page computes with them
         head += b" " * (-(len(head) + 4) % _ALIGNED)
         packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
         packed = [packer.compress(part) for part in (len(head).to_bytes(4, "little"), head, *self._parts)]

@@ -18,7 +18,7 @@ class ByCpu:
     """One series. Values of CPUs from ``MOST_CPUS`` on are left out."""
 
     def __init__(self) -> None:
-        self._weights = Weights(("cpu", "u4"), ("slot", "u2"), steps=BY_CPU_STEPS)
+        self._weights = Weights(steps=BY_CPU_STEPS)
         # What one step has got so far is dense: adding to it costs little, however many intervals it has.
         self._step = 0
         self._latest = np.zeros((0, SLOTS), np.uint32)
@@ -61,21 +61,17 @@ class ByCpu:
         """Return ``bins``, ``cpus``, ``slots`` and ``counts`` of at most ``most`` cells; bins are 2**``longer``."""
         self._flush()
         rows = self._weights.few(most)
-        # In this order they take less than half the room.
-        rows = rows.take(np.lexsort((rows["slot"], rows["cpu"], rows["bin"])))
+        cpus, slots = np.divmod(rows.numbers, SLOTS)
         return {
             "longer": self._weights.longer,
-            "bins": blob.add(rows["bin"].astype("<u2")),
-            "cpus": blob.add(rows["cpu"].astype("<u2")),
-            "slots": blob.add(rows["slot"]),
-            "counts": blob.add(np.minimum(rows["weight"], np.iinfo(np.uint32).max).astype("<u4")),
+            "bins": blob.add(rows.bins.astype("<u2")),
+            "cpus": blob.add(cpus.astype("<u2")),
+            "slots": blob.add(slots.astype("<u2")),
+            "counts": blob.add(np.minimum(rows.weights, np.iinfo(np.uint32).max).astype("<u4")),
         }
 
     def _flush(self) -> None:
-        cpus, slots = np.nonzero(self._latest)
-        if not len(cpus):
-            return
-        rows = np.zeros(len(cpus), [("cpu", "u4"), ("slot", "u2"), ("weight", "u8")])
-        rows["cpu"], rows["slot"], rows["weight"] = cpus, slots, self._latest[cpus, slots]
-        self._weights.add(self._step << self._weights.longer, rows)
-        self._latest[:] = 0
+        latest = self._latest.reshape(-1)
+        if len(numbers := np.flatnonzero(latest)):
+            self._weights.put(self._step << self._weights.longer, numbers, latest.take(numbers))
+            latest[numbers] = 0

@@ -14,13 +14,15 @@ class Grid:
 
     def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
         self.values = np.zeros((0, *shape), dtype)
+        self._most = np.iinfo(dtype).max if self.values.dtype.kind == "u" else None
 
     def add(self, bin: int, values: np.ndarray | float) -> None:
         """Add to one bin."""
         if bin >= len(self.values):
             more = max(bin + 1, min(2 * len(self.values), MOST_BINS)) - len(self.values)
             self.values = np.concatenate([self.values, np.zeros((more, *self.values.shape[1:]), self.values.dtype)])
-        self.values[bin] = _sum(self.values[bin], np.asarray(values).astype(self.values.dtype))
+        known = self.values[bin]
+        self.values[bin] = known + (values if self._most is None else np.minimum(values, self._most - known))
 
     def halve(self) -> None:
         """Add up pairs of bins."""

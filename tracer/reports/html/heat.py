@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ MOST_SERIES = 48
 #: Of these, what differs by softirq is a series of its own.
 _BY_VECTOR = frozenset({("softirq", "delay"), ("softirq", "run")})
 
-_MOST_COUNT = np.uint64(2**32 - 1)
 _Name = tuple[str, str, str]  # probe, table, part
 
 
@@ -88,14 +88,25 @@ class Heat:
             self._series[name] = Grid((SLOTS,), "u4")
             if has(rows, "cpu"):
                 self._by_cpu[name] = ByCpu()
-        self._series[name].add(bin, np.minimum(slots, _MOST_COUNT))
+        self._series[name].add(bin, slots)
         if name in self._by_cpu and has(rows, "cpu"):
             self._by_cpu[name].add(bin, rows["cpu"], rows["slots"])
 
 
 def _by_vector(rows: np.ndarray) -> dict[str, np.ndarray]:
     """Return the rows of each softirq."""
-    return {vector(number): rows[rows["vector"] == number] for number in np.unique(rows["vector"]).tolist()}
+    column = rows["vector"]
+    return {vector(number): rows.take(places) for number, places in _places(column.tobytes(), column.dtype)}
+
+
+# Every interval has the same rows.
+@lru_cache(maxsize=4)
+def _places(vectors: bytes, dtype: np.dtype) -> list[tuple[int, np.ndarray]]:
+    """Return where each vector is."""
+    column = np.frombuffer(vectors, dtype)
+    places = np.argsort(column, kind="stable")
+    distinct, starts = np.unique(column[places], return_index=True)
+    return [*zip(distinct.tolist(), np.split(places, starts[1:]), strict=True)]
 
 
 def _help(probe: str, table: str) -> str:

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tracer.alerts.alert import Alert
+from tracer.alerts.record import occasion
+from tracer.analysis.idle import NAMES, IdleTime
 from tracer.analysis.rows import has
 from tracer.analysis.shapes import SAMPLES
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Dictionary, Frame
 from tracer.analysis.summary import Summary
-from tracer.analysis.verdict import judge
 from tracer.histogram import edges_ns
 from tracer.reports.html.blob import Blob
-from tracer.reports.html.facts import facts, findings, fingerprint, marks, quality, stack_quality
+from tracer.reports.html.events import findings, marks
+from tracer.reports.html.facts import facts, fingerprint
 from tracer.reports.html.flames import Flames, Limits
 from tracer.reports.html.grid import Grid
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
+from tracer.reports.html.quality import dropped, quality, stack_quality
 from tracer.reports.html.timekinds import interrupts, waits
 from tracer.reports.html.timeline import Timeline
 from tracer.reports.html.times import Times
 from tracer.reports.jsonseries import series_entries
+from tracer.reports.occasion import judged, with_sign
 from tracer.reports.sections.stacks import is_scheduler
 from tracer.reports.story import Sign
-from tracer.units import duration, many
 from tracer.window import Window
 
 __all__ = ["SCHEMA", "Payload"]
 
 SCHEMA = "foreshock.report/1"
 #: Flame graphs: name, probe, title, the tasks' state, where it is of one only, and whether who woke them encloses them.
+#: Those of blocks in any state tell idle waits apart.
 _FLAMES = (
     ("oncpu", "oncpu", "On CPU", b"", False),
     ("offcpu", "offcpu", "Off CPU", b"", False),
@@ -49,19 +54,27 @@ _ENTRIES = 64
 
 
 class Payload:
-    """The data of one report, in bounded memory whatever the recording's length."""
+    """The data of one report, in bounded memory whatever the recording's length; of idle waits, too, where ``idle``.
 
-    def __init__(self, header: Mapping[str, Any]) -> None:
+    ``told`` is the alert that stands first where none had it recorded.
+    """
+
+    def __init__(self, header: Mapping[str, Any], idle: bool = False, told: Alert | None = None) -> None:
         self.source = Source.from_header(header)
-        self.summary = Summary(self.source.interval_ns, self.source)
+        self.summary = Summary(self.source.interval_ns, self.source, idle)
         self.header = header
+        self.alert, self.told = occasion(header), told
+        self._recorded: dict[str, tuple[int, int]] = {}
         self._timeline = Timeline(self.source.interval_ns)
         self._heat, self._lanes, self._measured_ns = Heat(), Lanes(), Grid((), "f8")
         probes: dict[str, tuple[float, Dictionary, Callable[[Frame], bool]]] = {
             "oncpu": (1e9 / self.source.sample_hz, self.summary.dictionary("oncpu"), _none),
             "offcpu": (1.0, self.summary.dictionary("offcpu"), is_scheduler),
         }
-        self._flames = {name: Flames(*probes[probe], state, by_waker) for name, probe, _, state, by_waker in _FLAMES}
+        self._flames = {
+            name: Flames(*probes[probe], state, by_waker, self.source if probe == "offcpu" and not state else None)
+            for name, probe, _, state, by_waker in _FLAMES
+        }
         self._times = {name: Times(told) for name, _, told, _ in _TIMES}
         self._timeline.layers += [
             self._heat,
@@ -79,7 +92,8 @@ class Payload:
         self.summary.add_interval(windows)
         if self.summary.intervals.paused > before:
             return  # it says nothing about latency
-        start_ns, end_ns = min(one.start_ns for one in windows), max(one.end_ns for one in windows)
+        # A probe that was read late spans more: what most windows span is the interval.
+        start_ns, end_ns = (sorted(ends)[len(windows) // 2] for ends in zip(*map(_span, windows), strict=True))
         bin = self._timeline.bin(start_ns, end_ns)
         self._measured_ns.add(bin, end_ns - start_ns)
         for window in windows:
@@ -92,9 +106,11 @@ class Payload:
         elif name in (("cpustall", "stalls"), ("cpustall", "open")):
             self._lanes.stalled.add(window)
         elif name in SAMPLES:
+            since_ns, until_ns = self._recorded.get(window.probe, (window.start_ns, window.end_ns))
+            self._recorded[window.probe] = min(since_ns, window.start_ns), max(until_ns, window.end_ns)
             for shown, probe, *_ in _FLAMES:
                 if probe == window.probe:
-                    self._flames[shown].add(bin, window)
+                    self._flames[shown].add(bin, window, self._timeline)
         elif has(window.rows, "slots"):
             self._heat.add(bin, window)
         for shown, _, _, tables in _TIMES:
@@ -133,14 +149,30 @@ class Payload:
 
     def functions(self) -> dict[str, dict[Frame, tuple[float, float]]]:
         """Return each function's ns, its own and with callees, by what they are of (``On CPU``)."""
-        found = {label: self._flames[name].functions() for name, _, label, _, by_waker in _FLAMES if not by_waker}
+        found = {
+            label: self._flames[name].functions(idle=self.summary.idle)
+            for name, _, label, _, by_waker in _FLAMES
+            if not by_waker
+        }
         return {label: functions for label, functions in found.items() if functions}
+
+    def hidden(self, title: str) -> IdleTime | None:
+        """Return what is left out of the functions with this title; None where nothing is."""
+        told = {label for _, probe, label, state, _ in _FLAMES if probe == "offcpu" and not state}
+        return None if title not in told or self.summary.idle else self.summary.stacks["offcpu"].idle()
 
     def _packed(self, limits: Limits, warning: str, signs: Sequence[Sign], given: Mapping[str, Any]) -> str:
         blob, timeline, source = Blob(), self._timeline, self.source
-        verdict = judge(self.summary)
+        verdict = judged(self.summary, self.alert, self.told)
         shown: list[dict[str, Any]] = [
-            {"name": name, "probe": probe, "title": label, "sample_ns": self.sample_ns(label), **packed}
+            {
+                "name": name,
+                "probe": probe,
+                "title": label,
+                "sample_ns": self.sample_ns(label),
+                "recorded_ns": self._recorded.get(probe),
+                **packed,
+            }
             for name, probe, label in (
                 *(flame[:3] for flame in _FLAMES),
                 *((name, "", label) for name, label, _, _ in _TIMES),
@@ -174,9 +206,11 @@ class Payload:
                 "series": [*self._heat.packed(blob, timeline.bins, limits.cells)],
                 "entries": self._entries(),
                 "lanes": self._lanes.packed(blob, timeline),
-                "marks": [*marks(self.summary, source, signs)],
+                "marks": [*marks(self.summary, source, with_sign(signs, self.alert))],
+                "idle_kinds": NAMES,
+                "idle_shown": self.summary.idle,
                 "flames": shown,
-                "dropped": [*self._dropped(shown)],
+                "dropped": [*dropped(shown, timeline, self._heat, self._lanes)],
             }
         )
 
@@ -189,30 +223,9 @@ class Payload:
             found += entries[:_ENTRIES]
         return found
 
-    def _dropped(self, flames: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """Yield what the file does not hold of the recording, a sentence each."""
-        timeline = self._timeline
-        if timeline.halvings:
-            step, intervals = duration(timeline.bin_ns), many(2**timeline.halvings, "interval")
-            yield f"Times are in steps of {step}, {intervals} of the recording each; marks are exact."
-        for flame in flames:
-            what, total = f"{flame['title']} stacks" if flame["probe"] else flame["title"], duration(flame["total"])
-            if flame["longer"]:
-                yield f"{what} are in steps of {duration(timeline.bin_ns << flame['longer'])}."
-            if flame["pruned"]:
-                yield f"{what}: {duration(flame['pruned'])} of {total} are in [pruned] frames."
-            if flame["untold"]:
-                yield f"{what}: {duration(flame['untold'])} of {total} are left out: too many different ones."
-            if flame["cut_names"]:
-                yield f"{what}: {many(flame['cut_names'], 'long name')} cut short."
-            if flame["unkept"]:
-                yield f"{what}: {many(flame['unkept'], 'stack or function')} had no room for their names."
-        if self._heat.unkept:
-            yield f"{many(self._heat.unkept, 'window')} of further series left out."
-        if self._lanes.stalled.unkept:
-            yield f"{many(self._lanes.stalled.unkept, 'account')} of further stalls left out."
-        if self._lanes.unkept:
-            yield f"{many(self._lanes.unkept, 'row')} of further CPUs left out."
+
+def _span(window: Window) -> tuple[int, int]:
+    return window.start_ns, window.end_ns
 
 
 def _none(frame: Frame) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from tracer import brackets
 from tracer.analysis.names import is_irq_vector, vector
 from tracer.analysis.rows import has, numbers, texts
 from tracer.reports.html.times import Path
@@ -14,15 +16,15 @@ from tracer.window import Window
 __all__ = ["interrupts", "waits"]
 
 _SOFTIRQS, _HARDIRQS = ("softirqs", "k"), ("interrupts", "k")
-_NOTHING_TO_DO = ("[found nothing to do]", "m")
+_NOTHING_TO_DO = (brackets.NOTHING_TO_DO, "m")
 #: What else than the holder has a CPU, by the column that says for how long.
 _HELD: Mapping[str, tuple[str, str]] = {
-    "others": ("[other tasks]", "m"),
+    "others": (brackets.OTHER_TASKS, "m"),
     "softirq": _SOFTIRQS,
     "hardirq": _HARDIRQS,
-    "idle": ("[idle: nobody had it]", "m"),
+    "idle": (brackets.IDLE, "m"),
 }
-_NOT_KNOWN = ("[not known]", "m")
+_NOT_KNOWN = (brackets.NOT_KNOWN, "m")
 _LONGEST = np.uint64(1 << 60)
 
 
@@ -31,11 +33,23 @@ def interrupts(window: Window) -> Iterator[tuple[Sequence[Path], np.ndarray, np.
     rows = window.rows
     cpus = numbers(rows, "cpu")
     if window.probe == "softirq":
-        yield [(_SOFTIRQS, (vector(number), "k")) for number in rows["vector"].tolist()], rows["sum"], cpus
+        yield _vectors(tuple(rows["vector"].tolist())), rows["sum"], cpus
         return
-    lines = [_line(irq, name) for irq, name in zip(rows["irq"].tolist(), texts(rows, "name"), strict=True)]
-    yield [(_HARDIRQS, line) for line in lines], rows["sum"], cpus
-    yield [(_HARDIRQS, line, _NOTHING_TO_DO) for line in lines], numbers(rows, "none_ns"), cpus
+    lines, found_nothing = _lines(tuple(rows["irq"].tolist()), tuple(texts(rows, "name")))
+    yield lines, rows["sum"], cpus
+    yield found_nothing, numbers(rows, "none_ns"), cpus
+
+
+# Every interval has the same rows.
+@lru_cache(maxsize=4)
+def _vectors(vectors: tuple[int, ...]) -> Sequence[Path]:
+    return [(_SOFTIRQS, (vector(number), "k")) for number in vectors]
+
+
+@lru_cache(maxsize=4)
+def _lines(irqs: tuple[int, ...], names: tuple[str, ...]) -> tuple[Sequence[Path], Sequence[Path]]:
+    lines = [_line(irq, name) for irq, name in zip(irqs, names, strict=True)]
+    return [(_HARDIRQS, line) for line in lines], [(_HARDIRQS, line, _NOTHING_TO_DO) for line in lines]
 
 
 def _line(irq: int, name: str) -> tuple[str, str]:

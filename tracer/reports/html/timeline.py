@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 __all__ = ["MOST_BINS", "Layer", "Timeline"]
@@ -41,6 +42,18 @@ class Timeline:
             self.halve()
         self.bins = max(self.bins, found + 1)
         return found
+
+    def pieces(self, longest_ns: int, end_ns: int, most: int) -> Iterator[tuple[int, float, float]]:
+        """Yield (bin, start, end) of at most ``most`` pieces of the time of ``longest_ns`` until ``end_ns``, in ns.
+
+        The first and the last reach farther than the axis. Of pieces of several bins it is the one in the middle.
+        """
+        first, last = (min(self._found(at, at), self.bins - 1) for at in (end_ns - longest_ns, end_ns))
+        step = -(-(last - first + 1) // max(1, most))
+        for bin in range(first, last + 1, step):
+            start_ns = self.start_ns + bin * self.bin_ns if bin > first else float("-inf")
+            end = min(bin + step, last + 1)
+            yield (bin + end) // 2, start_ns, self.start_ns + end * self.bin_ns if end <= last else float("inf")
 
     def halve(self) -> None:
         """Make bins twice as long."""

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tracer import brackets
 from tracer.analysis.gate import checked
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.flames import Limits
+from tracer.reports.html.lanes import MOST_CPUS
 from tracer.reports.html.weights import BY_CPU_STEPS, Weights
 from tracer.window import Window
 
@@ -21,7 +23,8 @@ Path = tuple[tuple[str, str], ...]
 Told = Callable[[Window], Iterator[tuple[Sequence[Path], np.ndarray, np.ndarray]]]
 
 MOST_PATHS = 4096
-_OTHERS: Path = (("[others: too many to tell apart]", "m"),)
+_MOST_KNOWN = 8
+_OTHERS: Path = ((brackets.OTHERS, "m"),)
 
 
 class Times:
@@ -30,8 +33,8 @@ class Times:
     def __init__(self, told: Told) -> None:
         self._told = told
         self._paths: dict[Path, int] = {}
-        self._weights = Weights(("path", "u4"))
-        self._by_cpu = Weights(("cpu", "u4"), ("path", "u4"), steps=BY_CPU_STEPS)
+        self._known: dict[int, tuple[Sequence[Path], np.ndarray]] = {}
+        self._weights, self._by_cpu = Weights(), Weights(steps=BY_CPU_STEPS)
 
     def add(self, bin: int, window: Window) -> None:
         """Add a window of a table that ``told`` knows."""
@@ -40,11 +43,11 @@ class Times:
             return
         for paths, ns, cpus in self._told(window):
             used = np.flatnonzero(ns)
-            rows = np.zeros(len(used), [("path", "u4"), ("weight", "u8")])
-            rows["path"] = [self._number(paths[place]) for place in used.tolist()]
-            rows["weight"] = ns[used]
-            self._weights.add(bin, rows)
-            self._by_cpu.add(bin, rows, cpu=cpus[used])
+            numbers = self._numbers(paths, used)
+            ns, cpus = ns[used], cpus[used].astype(np.int64)
+            self._weights.add(bin, numbers, ns)
+            by_cpu = np.where((cpus >= 0) & (cpus < MOST_CPUS), numbers * MOST_CPUS + cpus, -1)
+            self._by_cpu.add(bin, by_cpu, ns)
 
     def halve(self) -> None:
         self._weights.halve()
@@ -53,9 +56,10 @@ class Times:
     def packed(self, blob: Blob, limits: Limits) -> dict[str, Any] | None:
         """Return what ``Flames.packed`` does; None where nothing was measured."""
         rows = self._weights.few(limits.weights)
-        if not len(rows):
+        if not len(rows.numbers):
             return None
         by_cpu = self._by_cpu.few(limits.weights)
+        paths, cpus = np.divmod(by_cpu.numbers, MOST_CPUS)
         tree = _Tree()
         leaves = np.array([tree.leaf(path) for path in self._paths], "<u4")
         return {
@@ -64,17 +68,31 @@ class Times:
             "modules": [""],
             "parents": blob.add(np.array(tree.parents, "<u4")),
             "nodes": blob.add(np.array(tree.nodes, "<u4")),
-            "bins": blob.add(rows["bin"]),
-            "leaves": blob.add(leaves[rows["path"]]),
-            "weights": blob.add(rows["weight"].astype(np.float64)),
-            "by_cpu": self._by_cpu.packed(blob, by_cpu, leaves[by_cpu["path"]], 1.0),
-            "total": float(rows["weight"].sum()) + self._weights.untold,
+            "bins": blob.add(rows.bins),
+            "leaves": blob.add(leaves[rows.numbers]),
+            "weights": blob.add(rows.weights.astype(np.float64)),
+            "idle": None,
+            "by_cpu": self._by_cpu.packed(blob, by_cpu, cpus, leaves[paths], 1.0),
+            "total": float(rows.weights.sum()) + self._weights.untold,
             "pruned": 0,
             "untold": self._weights.untold,
             "unknown": 0,
             "cut_names": 0,
             "unkept": 0,
         }
+
+    def _numbers(self, paths: Sequence[Path], used: np.ndarray) -> np.ndarray:
+        """Return the numbers of the ``used`` ones of paths, which may be the very ones of the interval before."""
+        known, numbers = self._known.get(id(paths), (None, np.zeros(0, np.int64)))
+        if known is not paths:
+            if len(self._known) == _MOST_KNOWN:
+                self._known.clear()
+            numbers = np.full(len(paths), -1)
+            self._known[id(paths)] = paths, numbers
+        for place in used[numbers[used] < 0].tolist():
+            numbers[place] = self._number(paths[place])
+        found: np.ndarray = numbers[used]
+        return found
 
     def _number(self, path: Path) -> int:
         if path not in self._paths and len(self._paths) >= MOST_PATHS:

@@ -23,13 +23,13 @@ class Tree:
 
     Attributes:
         parents: shape ``(n,)``. frames: of each node, as they were given (right below the root tasks), ROOT or PRUNED.
-        leaves: the node of each path that was given. pruned: how much weight lies in ``[pruned]`` frames.
+        leaves: the node of each path that was given. cut: whether that is a ``[pruned]`` one, shape ``(paths,)``.
     """
 
     parents: np.ndarray
     frames: np.ndarray
     leaves: np.ndarray
-    pruned: float
+    cut: np.ndarray
 
 
 def grown(
@@ -64,7 +64,7 @@ def grown(
     parents, names = np.concatenate(levels).T
     deeper = np.zeros(len(tasks), bool)
     deeper[going] = True
-    return _pruned(parents, names, total, node, deeper, weights, most)
+    return _pruned(parents, names, total, node, deeper, most)
 
 
 def _among_heaviest(total: np.ndarray, added: np.ndarray, most: int) -> np.ndarray:
@@ -85,7 +85,6 @@ def _pruned(
     total: np.ndarray,
     leaves: np.ndarray,
     deeper: np.ndarray,
-    weights: np.ndarray,
     most: int,
 ) -> Tree:
     """Keep the heaviest nodes. Paths that are ``deeper`` than their leaf end in a ``[pruned]`` frame as well."""
@@ -106,7 +105,7 @@ def _pruned(
         np.concatenate([place[parents[kept]], leaves_kept[cut][first]]).astype("u4"),
         np.concatenate([frames[kept], np.full(len(first), PRUNED)]),
         moved,
-        float(weights[cut].sum()),
+        cut,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracer import brackets
 from tracer.analysis.names import vector
 from tracer.analysis.rows import has, text
 from tracer.reports.html.names import Named, task
@@ -11,6 +12,7 @@ from tracer.reports.html.names import Named, task
 __all__ = ["LABEL", "labels", "waker"]
 
 LABEL = "S24"
+_NOBODY = {b"o": brackets.STILL_BLOCKED, b"a": brackets.BLOCKED_ALL_ALONG}
 
 
 def labels(samples: np.ndarray) -> np.ndarray | None:
@@ -33,4 +35,6 @@ def waker(label: bytes) -> Named:
         return task(name, "a")
     if kind == b"s":
         return task(f"softirq {name}", "k")
-    return task("interrupt", "k") if kind == b"h" else task("[nobody was seen]", "m")
+    if kind == b"h":
+        return task("interrupt", "k")
+    return task(_NOBODY.get(kind, brackets.NOBODY_SEEN), "m")

@@ -10,12 +10,12 @@ from tracer.reports.sections._section import Section
 from tracer.reports.sections.cpus import cpu_time, others, stalls
 from tracer.reports.sections.interrupts import interrupts, softirq_delays, softirq_runs
 from tracer.reports.sections.jobs import jobs
-from tracer.reports.sections.ledger import ledger
+from tracer.reports.sections.ledger import ledger, losers
 from tracer.reports.sections.network import devices, polling
 from tracer.reports.sections.runqueue import cgroups, run_queue, worst_waits
 from tracer.reports.sections.stacks import off_cpu, on_cpu
 
-__all__ = ["SECTIONS", "Section", "devices", "interrupts", "worst_waits"]
+__all__ = ["SECTIONS", "Section", "devices", "interrupts", "losers", "worst_waits"]
 
 SECTIONS: tuple[Callable[[Summary, Source], Section | None], ...] = (
     jobs,

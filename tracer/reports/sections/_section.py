@@ -10,8 +10,9 @@ from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame
 from tracer.analysis.statistics import Statistics
 from tracer.escape import printable
-from tracer.reports.layout import Column, Style, table, wrap
-from tracer.units import MISSING, at_most, clip, duration, many, moment
+from tracer.reports.layout import Column, Style, wrap
+from tracer.reports.narrow import lines_of
+from tracer.units import MISSING, at_most, duration, many, moment
 
 __all__ = [
     "PROSE_WIDTH",
@@ -52,8 +53,9 @@ def as_lines(section: Section | None, width: int, style: Style) -> list[str]:
     """Return a section without stacks as lines of at most ``width`` cells, after an empty one; none of none."""
     if section is None:
         return []
-    lines = ["", style(clip(section.title, width), "bold"), *table(section.columns, section.rows, width, style)]
-    lines += [style(f"  {section.more}", "dim")] if section.more else []
+    lines = ["", *(style(line, "bold") for line in wrap(section.title, width, "", "  "))]
+    lines += lines_of(section.columns, section.rows, width, style)
+    lines += [style(line, "dim") for line in wrap(section.more, width, "  ", "  ")] if section.more else []
     return lines + [
         line for note in section.notes for line in wrap(printable(note), min(width, PROSE_WIDTH), "  ", "    ")
     ]
@@ -77,7 +79,7 @@ def more(rest: Sequence[object], what: str) -> str:
 
 def of_filter(source: Source) -> str:
     """Return what a series by task is limited to, for its title; what counts by CPU is always of all tasks."""
-    return "".join(f"  ({name} {value} only)" for name, value in source.task_filters)
+    return "".join(f"  ({what} only)" for what in source.tasks_traced)
 
 
 def change(before: float, now: float) -> str:

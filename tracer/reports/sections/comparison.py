@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from tracer.compare.comparison import Comparison, Detail, Suspect
@@ -21,15 +22,17 @@ _CAUSES = {"none seen": "no cause seen on the host"}
 
 def suspects(comparison: Comparison, details: Mapping[str, Detail]) -> Section | None:
     """Nodes that deviate by themselves, each with the numbers of its peers meanwhile."""
-    return _nodes(comparison.suspects, "SUSPECTS  beside the median and the middle half of their peers", details)
+    return _nodes(
+        comparison.suspects, "SUSPECTS  beside the median and the middle half of their peers; times are UTC", details
+    )
 
 
 def victims(comparison: Comparison) -> Section | None:
     """Nodes that only wait more than the others do."""
-    return _nodes(comparison.victims, "VICTIMS  nothing on them takes longer: they wait for others", {})
+    return _nodes(comparison.victims, "VICTIMS  nothing on them takes longer: they wait for others")
 
 
-def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail]) -> Section | None:
+def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail] | None = None) -> Section | None:
     rows, notes = [], []
     for one in nodes[:ROWS]:
         for number, told in enumerate(one.deviations[:_EACH]):
@@ -40,16 +43,17 @@ def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail]) 
                     f"{told.series.title} {told.quantity}".rstrip(),
                     *(amount(value, told.unit) for value in (told.value, told.median)),
                     spread,
-                    _ratio(told.value, told.median),
+                    _ratio(told.ratio),
                     "" if number else since(one).removesuffix(" UTC"),
                 ]
             )
-        notes.append(_note(one, details.get(one.label, Detail())))
+        detail = (details or {}).get(one.label, Detail())
+        notes.append(_note(one, detail) + (f" Next: {detail.next or _look(one)}" if details is not None else ""))
     columns = [
         Column("node", right=False, flexible=True, least=8),
         Column("what", right=False, flexible=True, least=16),
-        *(Column("node's"), Column("peers'"), Column("spread", rank=1), Column("ratio", rank=2)),
-        Column("since UTC", rank=3),
+        *(Column("node's"), Column("peers'"), Column("spread", rank=3), Column("ratio", rank=2)),
+        Column("since", rank=1),
     ]
     return Section(title, columns, rows, more(nodes[ROWS:], "other node"), notes=notes) if rows else None
 
@@ -59,14 +63,21 @@ def _note(one: Suspect, detail: Detail) -> str:
     rest = f", {hidden} more deviations" if hidden > 0 else ""
     cause = "quota" if detail.throttled else _CAUSES.get(one.cause, one.cause)
     where = f" {detail.cpus}." if detail.cpus else ""
-    usual = " Its peers have such a task for about as long: it is not what differs." if detail.usual else ""
-    return f"{one.label}: likely cause: {cause}; confidence {one.confidence}{rest}.{where} {detail.who}{usual}".rstrip()
+    who = "Who had the CPU there has it on its peers for as long." if detail.usual else detail.who
+    taken = f"; {detail.taken}" if detail.taken else ""
+    said = f"{one.label}: likely cause: {cause}; confidence {one.confidence}{rest}{taken}.{where} {who}"
+    return said.rstrip()
 
 
-def _ratio(value: float, median: float) -> str:
-    if not median or value != value or median != median:
+def _look(one: Suspect) -> str:
+    """What to do where the recording by itself shows nothing to do."""
+    return f"foreshock summary {shlex.quote(printable(one.node.path))}, for what else stands out on it"
+
+
+def _ratio(ratio: float) -> str:
+    if ratio != ratio:
         return MISSING
-    return f"{value / median:.3g}×" if value / median < 1000 else ">999×"
+    return f"{ratio:.3g}×" if ratio < 1000 else ">999×"
 
 
 def differing(comparison: Comparison) -> Section | None:

@@ -20,8 +20,8 @@ _NAME = Column("function", right=False, flexible=True, least=16)
 _MODULE = Column("module", right=False, flexible=True, least=8, rank=2)
 
 
-def functions(title: str, found: Functions) -> Section | None:
-    """Return the functions with the most time of their own."""
+def functions(title: str, found: Functions, note: str = "") -> Section | None:
+    """Return the functions with the most time of their own; ``note`` says what is left out."""
     ranked = sorted(found.items(), key=lambda one: (-one[1][0], -one[1][1], one[0]))
     all_ns = sum(own for own, _ in found.values())
     rows = [
@@ -30,11 +30,12 @@ def functions(title: str, found: Functions) -> Section | None:
     ]
     columns = [_NAME, _MODULE, Column("itself"), Column("share"), Column("with callees", rank=1)]
     rest = more(ranked[ROWS:], "other function")
-    return Section(f"FUNCTIONS  {title}, by their own time", columns, rows, rest) if rows else None
+    notes = [note] if note else []
+    return Section(f"FUNCTIONS  {title}, by their own time", columns, rows, rest, notes=notes) if rows else None
 
 
 def changed_functions(
-    title: str, before: Functions, now: Functions, seconds: tuple[float, float], sample_ns: float
+    title: str, before: Functions, now: Functions, seconds: tuple[float, float], sample_ns: float, note: str = ""
 ) -> Section | None:
     """Return the functions whose own time per second changed most, those that vanished too.
 
@@ -60,6 +61,7 @@ def changed_functions(
     columns = [_NAME, _MODULE, Column("itself"), Column("baseline"), Column("change")]
     rest = more(ranked[ROWS:], "other function")
     notes = ["In brackets what may be chance: too few samples."] if any(row[-1].startswith("(") for row in rows) else []
+    notes += [note] if note else []
     title = f"FUNCTIONS  {title}, those whose own time changed most"
     return Section(title, columns, rows, rest, notes=notes) if rows else None
 

@@ -17,7 +17,7 @@ _KINDS = {"runqueue.worst": "wait", "softirq.worst": "softirq", "cpustall.stalls
 
 
 def happened(marks: Sequence[Mapping[str, Any]], source: Source) -> Section | None:
-    """Return the ``marks`` of ``reports.html.facts``, alerts first."""
+    """Return the ``marks`` of ``reports.html.events``, alerts first."""
     if not marks:
         return None
     ranked = sorted(marks, key=lambda one: ("alert" not in one, -_length_ns(one)))
@@ -30,7 +30,8 @@ def _told(one: Mapping[str, Any], source: Source) -> str:
     kind = f"alert ({alert['severity']})" if alert else _KINDS.get(one["kind"], one["kind"])
     after = f" Next: {alert['next']}" if alert else ""
     when = moment(source.unix_ns(one["end_ns"]), date=False)
-    return f"{when}  {kind}, {duration(_length_ns(one))}: {one['text']}{after}"
+    least = "≥ " if alert and not one["over"] else ""
+    return f"{when}  {kind}, {least}{duration(_length_ns(one))}: {one['text']}{after}"
 
 
 def _length_ns(one: Mapping[str, Any]) -> int:

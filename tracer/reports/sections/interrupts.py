@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracer.analysis.merged import Merged
-from tracer.analysis.names import is_irq_vector, vector
+from tracer.analysis.names import irq_vector, is_irq_vector, vector
 from tracer.analysis.rows import text
 from tracer.analysis.rules.hardirq import calls_of
 from tracer.analysis.source import Source
@@ -62,5 +62,5 @@ def interrupts(summary: Summary, source: Source) -> Section | None:
 def _line(irq: int, name: str) -> str:
     """Return a line as /proc/interrupts does: its number and name, the name alone for a CPU's own vector."""
     if is_irq_vector(irq):
-        return name or f"vector {irq - 1_000_000}"
+        return name or irq_vector(irq)
     return f"{irq} {name}".rstrip() if irq >= 0 else name or "other lines"

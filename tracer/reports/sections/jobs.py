@@ -20,7 +20,7 @@ def jobs(summary: Summary, source: Source) -> Section | None:
         of = f" of {party.world_size}" if having and party.world_size > 0 else ""
         rows.append(
             [
-                party.title or "ranks",
+                party.title or "job not known",
                 party.step,
                 f"{ranges(having)}{of}",
                 count(len(members)),

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from tracer.analysis.idle import SCHEDULER, IdleTime
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame, HeavyStack
+from tracer.analysis.still import Still
 from tracer.analysis.summary import Summary
 from tracer.escape import printable
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, of_filter
-from tracer.units import clip, count, display_width, duration, percent
+from tracer.units import clip, count, display_width, duration, many, percent
 
-__all__ = ["called", "folded", "is_scheduler", "off_cpu", "on_cpu", "telling"]
+__all__ = ["called", "folded", "hidden", "is_scheduler", "off_cpu", "on_cpu", "still_blocked", "telling"]
 
 _KERNEL = "_[k]"  # as flame graphs mark them
-_SCHEDULER = ("schedule", "__schedule")
 
 
 def on_cpu(summary: Summary, source: Source) -> Section | None:
@@ -30,7 +31,34 @@ def off_cpu(summary: Summary, source: Source) -> Section | None:
     """The stacks in which tasks spent most time off the CPU."""
     title = "OFF-CPU STACKS  time in which tasks were blocked or asleep"
     heavy = _heaviest(summary, "offcpu")
-    return _section(title, Column("time"), [duration(one.weight) for one in heavy], heavy, source)
+    stacks = summary.stacks.get("offcpu")
+    notes = [still_blocked(stacks.still, source), hidden(stacks.idle(), shown=summary.idle)] if stacks else []
+    return _section(title, Column("time"), [duration(one.weight) for one in heavy], heavy, source, notes)
+
+
+def still_blocked(still: Still, source: Source) -> str:
+    """Name the threads that were uninterruptible at the end, and had been for long; "" for none."""
+    found = still.uninterruptible
+    named = ", ".join(
+        f"{source.task(one.comm, one.tid, one.pid)} {'all along' if one.all_along else duration(one.blocked_ns)}"
+        for one in found[:ROWS]
+    )
+    others = f", and {len(found) - ROWS} others" if len(found) > ROWS else ""
+    return f"Uninterruptible (D) at the end, and no end was seen: {named}{others}." if found else ""
+
+
+def hidden(idle: IdleTime, *, shown: bool = False) -> str:
+    """Say how much of the time off the CPU is idle waits, and that they are left out unless ``shown``; "" for none."""
+    if not idle.ns:
+        return ""
+    kinds = ", ".join(f"{name} {duration(ns)}" for name, ns in idle.kinds.items())
+    of = f"{percent(idle.share)} of {duration(idle.total_ns)} off the CPU"
+    threads = f" of {many(idle.threads, 'thread')}" if idle.threads else ""
+    return (
+        f"Idle waits{threads} are {of}: {kinds}."
+        if shown
+        else f"Hid {of}, idle waits{threads}: {kinds}. --idle shows them."
+    )
 
 
 def _heaviest(summary: Summary, probe: str) -> list[HeavyStack]:
@@ -38,7 +66,12 @@ def _heaviest(summary: Summary, probe: str) -> list[HeavyStack]:
 
 
 def _section(
-    title: str, weight: Column, weights: Sequence[str], heavy: Sequence[HeavyStack], source: Source
+    title: str,
+    weight: Column,
+    weights: Sequence[str],
+    heavy: Sequence[HeavyStack],
+    source: Source,
+    said: Sequence[str] = (),
 ) -> Section | None:
     rows = [
         [cell, percent(one.share), source.task(one.comm, one.tid, one.pid)]
@@ -46,7 +79,10 @@ def _section(
     ]
     columns = [weight, Column("share"), Column("task", right=False, flexible=True)]
     stacks = [telling(one.frames) for one in heavy]
-    return Section(f"{title}{of_filter(source)}", columns, rows, stacks=stacks) if rows else None
+    notes = [note for note in said if note]
+    if not rows and not notes:
+        return None
+    return Section(f"{title}{of_filter(source)}", columns if rows else (), rows, stacks=stacks, notes=notes)
 
 
 def telling(frames: Sequence[Frame]) -> Sequence[Frame]:
@@ -58,7 +94,7 @@ def telling(frames: Sequence[Frame]) -> Sequence[Frame]:
 
 def is_scheduler(frame: Frame) -> bool:
     """Return whether a function is one that every blocked task ends in."""
-    return frame.kernel and frame.symbol in _SCHEDULER
+    return frame.kernel and frame.symbol in SCHEDULER
 
 
 def folded(frames: Sequence[Frame], width: int = 0) -> str:
