@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tracer.commands import GROUPS, verbs
+from tracer.commands import GROUPS, main, verbs
 from tracer.probe import Clock, Hook, Vectors
 from tracer.probes import all_probes
 
@@ -29,6 +29,11 @@ def test_generated_pages_are_fresh(generate):
 def test_readme_lists_every_exit_code(generate, checkout):
     listed = re.findall(r"^\| (\d+) \| (.*) \|$", (checkout / "README.md").read_text(), re.M)
     assert listed == generate.exit_codes()
+
+
+def test_help_names_the_exit_codes_that_are_no_signals(generate):
+    named = re.findall(r"(\d+) [a-z]", main.epilog)
+    assert named == [code for code, _ in generate.exit_codes() if int(code) < 128]
 
 
 def test_relative_links_lead_to_files(checkout):

@@ -161,7 +161,7 @@ def test_stacks_told_before_the_range_are_known_in_it(recording):
 
 def test_process_and_cpu_filters_take_their_samples_only(recording):
     assert set(folded(recording, "--pid", "9", "--series", "offcpu")) == {"?;[no stack]"}
-    assert sum(folded(recording, "--cpu", "0", "--series", "oncpu").values()) == 4 * 40 * PERIOD
+    assert sum(folded(recording, "--cpus", "0", "--series", "oncpu").values()) == 4 * 40 * PERIOD
 
 
 def test_speedscope_reads_its_own_schema_and_the_weights_are_all_there(recording, checkout):
@@ -368,7 +368,8 @@ def test_what_can_not_be_is_one_line_with_a_hint(recording, tmp_path):
     assert "no stacks of that part" in refused(2, recording, "--format", "pprof", "--pid", "12345")
     assert "ends before it starts" in refused(2, recording, "--format", "json", "--range", "3s..2s")
     assert "is no range" in refused(2, recording, "--format", "json", "--range", "..")
-    assert "no list of CPUs" in refused(2, recording, "--format", "json", "--cpu", "x")
+    assert "no list of CPUs" in refused(2, recording, "--format", "json", "--cpus", "x")
+    assert "its node has 8 CPUs" in refused(2, recording, "--format", "json", "--cpus", "8-11")
     assert "can't be read" in refused(4, tmp_path / "none.fsk", "--format", "json")
     assert not (tmp_path / "x").exists()
 

@@ -126,9 +126,15 @@ def test_a_goodbye_of_an_earlier_boot_of_this_machine_says_so(tmp_path: Path):
 
 
 def test_on_its_own_machine_a_box_of_another_boot_is_of_a_node_that_died(tmp_path: Path):
+    (tmp_path / "none").mkdir()
     tree = _tree(sample_box(tmp_path / "box", host=os.uname().nodename), "--pstore", tmp_path / "none")
     assert tree["ending"] == "died" and "copy" not in tree["sentences"][0]
     assert tree["sentences"][1] == f"The kernel left no panic line of that boot in {tmp_path / 'none'}."
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path):
+    path = sample_box(tmp_path / "box")
+    assert "does not exist" in _run("postmortem", path, "--pstore", tmp_path / "none", code=2).stderr
 
 
 def test_a_killed_agent_is_no_dead_node(tmp_path: Path):

@@ -118,7 +118,13 @@ class _Main(click.Group):
         sys.exit(code if type(code) is int else 0)
 
 
-@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=_Main,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="Exit codes: 0 done; 1 an error, or an answer that is one; 2 the command line; 3 this node can't; 4 a "
+    "recording can't be read; 5 a result can't be written; 6 a limit is passed; 7 too little was recorded to tell; "
+    "70 a bug.",
+)
 @click.version_option(tracer.__version__, prog_name="foreshock")
 def main() -> None:
     """Trace what this node does to its jobs: scheduling, interrupts, networking, stalls."""

@@ -72,8 +72,7 @@ def _report(error: BaseException) -> int:
             click.echo(error.format_message())
             return UsageError.exit_code
         case click.UsageError():
-            command = error.ctx.command_path if error.ctx else "foreshock"
-            complain("error", _one_line(error.format_message()), f"{command} --help")
+            complain("error", _one_line(error.format_message()), f"{_command_of(error)} --help")
             return UsageError.exit_code
         case click.ClickException():
             complain("error", _one_line(error.format_message()))
@@ -91,6 +90,15 @@ def _report(error: BaseException) -> int:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     complain("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
     return BUG
+
+
+def _command_of(error: click.UsageError) -> str:
+    """Return what was misused, as typed: ``foreshock compare``."""
+    if error.ctx is not None:
+        return error.ctx.command_path
+    # click's parser does not say where an option lacks its argument: inside the command that is about to run.
+    context = click.get_current_context(silent=True)
+    return f"foreshock {context.invoked_subcommand if context else ''}".rstrip()
 
 
 def _output_failure(error: OSError) -> str:

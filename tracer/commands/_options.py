@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from tracer.errors import UsageError
 
-__all__ = ["DURATION", "INTERVAL", "OFFSET", "SIZE", "TRACING", "refuse", "tracing_options"]
+__all__ = ["DURATION", "INTERVAL", "OFFSET", "SIZE", "TRACING", "pstore_option", "refuse", "tracing_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -98,12 +98,23 @@ def refuse(ctx: click.Context, when: str, *names: str) -> None:
         raise UsageError(f"{', '.join(options)} would do nothing {when}.", hint="leave it out")
 
 
+def pstore_option(command: _Command) -> _Command:
+    """Add ``pstore``: folders of the kernel's saved log."""
+    return click.option(
+        "--pstore",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False),
+        metavar="DIR",
+        help="The kernel's saved log, again for each folder; default: where this machine keeps it.",
+    )(command)
+
+
 def tracing_options(command: _Command) -> _Command:
     """Add what to trace: probes, depth, interval, filters."""
     for option in (
         click.option("--cpus", metavar="LIST", callback=_cpu_list, help="Only these CPUs, for example 0-3,8."),
         click.option("--cgroup", metavar="PATH", help="Only tasks of this cgroup (its path below the cgroup mount)."),
-        click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads."),
+        click.option("--pid", type=click.IntRange(min=1), metavar="PID", help="Only this process, all its threads."),
         click.option(
             "--interval", type=INTERVAL, default="1s", show_default=True, help="Length of one window, 10ms to 60s."
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracer.commands._range import TimeRange
 from tracer.errors import UsageError
+from tracer.units import many
 
 if TYPE_CHECKING:
     from tracer.analysis.source import Source
@@ -61,8 +62,11 @@ def _recorded(header: Mapping[str, Any]) -> set[str]:
     return known
 
 
-def cpu_set(text: str | None) -> frozenset[int]:
-    """Return the CPUs of a list such as ``0-3,8``; none for None. Raises UsageError."""
+def cpu_set(text: str | None, cpus: int) -> frozenset[int]:
+    """Return the CPUs of a list such as ``0-3,8``; none for None. Raises UsageError.
+
+    ``cpus``: how many the recording's node can have; 0 where that is not known.
+    """
     if text is None:
         return frozenset()
     from tracer.kernel.cpus import parse_list
@@ -72,7 +76,9 @@ def cpu_set(text: str | None) -> frozenset[int]:
     except ValueError:
         found = frozenset()
     if not found:
-        raise UsageError(f"--cpu {text!r} is no list of CPUs.", hint="say for example --cpu 0-3,8")
+        raise UsageError(f"--cpus {text!r} is no list of CPUs.", hint="for example --cpus 0-3,8")
+    if cpus and min(found) >= cpus:
+        raise UsageError(f"--cpus {text}: the recording has none of them.", hint=f"its node has {many(cpus, 'CPU')}")
     return found
 
 

@@ -12,7 +12,7 @@ from tracer.analysis.summary import Summary
 from tracer.blackbox.box import Box, is_box
 from tracer.blackbox.kept import kept_boxes
 from tracer.blackbox.redact import Redactor
-from tracer.errors import RecordingError
+from tracer.errors import RecordingError, UsageError
 from tracer.kernel.pstore import PLACES, LastWords, read_last_words
 from tracer.kernel.textfiles import text
 from tracer.recording import RecordingReader
@@ -53,9 +53,11 @@ def latest_box(path: str) -> str:
 def story_of(path: str, last_ns: int, pstore: Sequence[str] = ()) -> tuple[Story, bool]:
     """Return the story with the last ``last_ns`` in it, and whether a part of it is damaged.
 
-    ``pstore``: folders of the kernel's saved log instead of this machine's. Raises RecordingError.
+    ``pstore``: folders of the kernel's saved log instead of this machine's. Raises RecordingError, UsageError.
     """
     if not is_box(path) and _is_recording(path):
+        if pstore:
+            raise UsageError("--pstore would do nothing with a recording.", hint="leave it out")
         return _of_recording(path, last_ns)
     with Box(path) as box:
         return _of_box(box, last_ns, pstore)

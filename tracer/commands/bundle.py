@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracer.commands._options import refuse
+from tracer.commands._options import pstore_option, refuse
 from tracer.commands._redacting import redaction_options, redactor_of
 from tracer.commands._streams import aside
 from tracer.errors import UsageError
@@ -31,8 +31,7 @@ _SETTINGS_NS = 130_000_000_000  # they are recorded every minute
 @click.option("-o", "--output", metavar="FILE.tar.gz", help="Where to.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @redaction_options
-@click.option("--pstore", multiple=True, metavar="DIR",
-              help="The kernel's saved log; default: where this machine keeps it.")  # fmt: skip
+@pstore_option
 @click.option("--verify", metavar="FILE.tar.gz", help="Check a bundle against its checksums instead.")
 @click.pass_context
 def bundle(

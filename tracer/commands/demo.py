@@ -42,9 +42,6 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
     \b
     foreshock demo              20 seconds, as root
     foreshock demo --replay     what it looks like, on any machine
-
-    The recording that comes with foreshock is made, in its checkout, by
-    foreshock demo -o tracer/sample/demo.fsk --overwrite
     """
     if duration < _LEAST_NS:
         raise UsageError("--for: the demo takes 5 seconds at least.", hint="foreshock demo --for 10s")
@@ -68,7 +65,10 @@ def demo(ctx: click.Context, output: str, duration: int, overwrite: bool, replay
 
 
 def sample() -> str:
-    """Return the path of the demo's recording that comes with foreshock."""
+    """Return the path of the demo's recording that comes with foreshock.
+
+    Made by ``foreshock demo -o tracer/sample/demo.fsk --overwrite``.
+    """
     import tracer
 
     return str(Path(tracer.__file__).parent / "sample" / "demo.fsk")

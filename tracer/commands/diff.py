@@ -34,7 +34,7 @@ class _Percent(click.ParamType):  # type: ignore[type-arg]  # not generic before
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="BEFORE.fsk… AFTER.fsk")
+@click.argument("files", nargs=-1, required=True, metavar="BEFORE.fsk... AFTER.fsk")
 @click.option("--range", "times", type=RANGE, multiple=True, metavar="A..B",
               help="Only from A to B: 10s..20s from the start, or 02:11:05..02:11:20 UTC. Of one file twice or more: "
               "before, and at last after; of several files once for all, or as often as there are files.")  # fmt: skip

@@ -50,8 +50,8 @@ class _Format(click.ParamType):  # type: ignore[type-arg]  # not generic before 
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--range", "time", type=RANGE, metavar="A..B",
               help="Only the intervals from A to B: 10s..20s from the start, or 02:11:05..02:11:20 UTC.")  # fmt: skip
-@click.option("--pid", type=click.IntRange(min=1), help="Only this process, all its threads.")
-@click.option("--cpu", "cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8.")
+@click.option("--pid", type=click.IntRange(min=1), metavar="PID", help="Only this process, all its threads.")
+@click.option("--cpus", metavar="LIST", help="Only these CPUs, for example 0-3,8.")
 @click.option("--series", metavar="A,B", help="Only these probes or tables, for example offcpu or softirq.delay.")
 @click.option("--idle", is_flag=True, help="Of stacks off the CPU, those of idle waits, too.")
 @redaction_options
@@ -93,10 +93,10 @@ def export(
     tables = {*SAMPLES, *STACKS, ("jobs", "members")} if form in _OF_STACKS and time is None else None
     with RecordingReader(file, tables) as reader:
         names = checked_series(series, reader.header)
-        selection = Selection(pid=pid, cpus=cpu_set(cpus), series=names)
         redactor = redactor_of(redact, key_file)
         header, intervals = without_names(reader, redactor)
         source = Source.from_header(header)
+        selection = Selection(pid=pid, cpus=cpu_set(cpus, source.cpus), series=names)
         parts = Intervals(intervals, source, time, selection)
         if form == "csv" and not _is_table(names):
             if path is None or path == "-":
@@ -152,7 +152,7 @@ def _stacks(form: str, parts: Intervals, source: Source, file: str, idle: bool) 
         if weights.idle.ns:
             raise UsageError("all stacks of that part are idle waits.", hint="--idle shows them")
         raise UsageError(
-            f"{file} holds no stacks of that part.", hint="choose another --range, --pid, --cpu or --series"
+            f"{file} holds no stacks of that part.", hint="choose another --range, --pid, --cpus or --series"
         )
     if weights.unkept:
         _say(f"warning: {weights.unkept} stacks or functions are without names: too many to keep.")

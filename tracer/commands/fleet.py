@@ -32,7 +32,12 @@ def fleet() -> None:
 @click.option("--tls-ca", metavar="FILE", help="Senders must have a certificate of this CA.")
 @click.option("--keep", type=DURATION, default="5m", show_default=True, help="How much of each node to keep.")
 @click.option(
-    "--nodes", type=click.IntRange(1, 65536), default=_DEFAULT_NODES, show_default=True, help="The most nodes to take."
+    "--nodes",
+    type=click.IntRange(1, 65536),
+    default=_DEFAULT_NODES,
+    show_default=True,
+    metavar="N",
+    help="The most nodes to take.",
 )
 @click.option(
     "--memory", type=click.IntRange(1), default=256, show_default=True, metavar="MIB", help="For what is kept, in MiB."

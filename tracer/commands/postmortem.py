@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from tracer.commands._options import DURATION
+from tracer.commands._options import DURATION, pstore_option
 from tracer.commands._streams import tell
 from tracer.errors import RecordingError
 
@@ -23,8 +23,7 @@ ORDER = 4
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 @click.option("--last", "last_ns", type=DURATION, default="60s", show_default=True,
               help="How much of the end to summarize.")  # fmt: skip
-@click.option("--pstore", multiple=True, metavar="DIR",
-              help="The kernel's saved log; default: where this machine keeps it.")  # fmt: skip
+@pstore_option
 @click.pass_context
 def postmortem(ctx: click.Context, path: str | None, as_json: bool, last_ns: int, pstore: tuple[str, ...]) -> None:
     """Say what happened to a node, from its black box.

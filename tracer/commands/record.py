@@ -29,9 +29,9 @@ ORDER = 1
 @click.option(
     "--job", metavar="ID", help="Only the processes of this Slurm or other job, or pod, where they can be told."
 )
-@click.option("--rank", type=click.IntRange(min=0), help="Only this rank.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="Only this rank.")
 @click.option("--label", "labels", multiple=True, callback=labelled, metavar="NAME=VALUE",
-              help="Kept with the recording, for compare --by; may be repeated.")  # fmt: skip
+              help="Kept with the recording, for compare --by; again for each.")  # fmt: skip
 @tracing_options
 @click.pass_context
 def record(

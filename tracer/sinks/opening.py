@@ -48,7 +48,7 @@ def _terminal(target: str, options: Options, identity: Identity | None, interval
 def _json(target: str, options: Options, identity: Identity | None, interval_ns: int) -> Sink:
     from tracer.sinks.text import open_json
 
-    return open_json(_target("json:PATH, or json:- for standard output", target))
+    return open_json(_target("json", "PATH, or json:- for standard output", target))
 
 
 def _journald(target: str, options: Options, identity: Identity | None, interval_ns: int) -> Sink:
@@ -61,19 +61,19 @@ def _journald(target: str, options: Options, identity: Identity | None, interval
 def _webhook(target: str, options: Options, identity: Identity | None, interval_ns: int) -> Sink:
     from tracer.sinks.webhook import Webhook
 
-    return Webhook(_target("webhook:URL", target), options)
+    return Webhook(_target("webhook", "URL", target), options)
 
 
 def _alertmanager(target: str, options: Options, identity: Identity | None, interval_ns: int) -> Sink:
     from tracer.sinks.alertmanager import Alertmanager
 
-    return Alertmanager(_target("alertmanager:URL", target), options)
+    return Alertmanager(_target("alertmanager", "URL", target), options)
 
 
 def _stream(target: str, options: Options, identity: Identity | None, interval_ns: int) -> Sink:
     from tracer.sinks.stream import Stream
 
-    host, port = host_and_port(_target("stream:HOST:PORT", target))
+    host, port = host_and_port(_target("stream", "HOST:PORT", target))
     if identity is None:
         raise ValueError("a stream says who speaks")
     return Stream(host, port, identity, interval_ns, options)
@@ -116,9 +116,9 @@ def host_and_port(text: str, *, lowest_port: int = 1) -> tuple[str, int]:
     return host, int(port)
 
 
-def _target(form: str, target: str) -> str:
+def _target(kind: str, form: str, target: str) -> str:
     if not target:
-        raise UsageError(f"where to? Say {form}.")
+        raise UsageError(f"sink {kind} needs to know where to.", hint=f"{kind}:{form}")
     return target
 
 
