@@ -5,29 +5,22 @@ Stacks as folded, speedscope or pprof, every table as JSON or CSV; without root,
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from tracer.commands._exporting import OF_STACKS, TABLES, pieces, say, write_folder
 from tracer.commands._options import refuse
 from tracer.commands._range import RANGE, TimeRange
 from tracer.commands._redacting import redaction_options, redactor_of, without_names
 from tracer.commands._selecting import Intervals, checked_series, cpu_set, near
-from tracer.commands._streams import aside
 from tracer.errors import RecordingError, UsageError
-
-if TYPE_CHECKING:
-    from tracer.analysis.source import Source
 
 GROUP = "Investigate"
 ORDER = 6
 
-_OF_STACKS = ("folded", "speedscope", "pprof")
-_FORMATS = (*_OF_STACKS, "json", "csv")
-_MOST_FILES = 256  # a recording may name any number of tables
+_FORMATS = (*OF_STACKS, *TABLES)
 
 
 class _Format(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3
@@ -81,7 +74,7 @@ def export(
     foreshock export node17.fsk --format speedscope --range 40s..45s -o bad.speedscope.json
     foreshock export node17.fsk --format csv --series softirq.delay > delays.csv
     """
-    if form not in _OF_STACKS:
+    if form not in OF_STACKS:
         refuse(ctx, f"with --format {form}, which holds everything", "idle")
     from tracer.analysis.shapes import SAMPLES, STACKS
     from tracer.analysis.source import Source
@@ -90,7 +83,7 @@ def export(
     from tracer.reports.export.selection import Selection
 
     # A range may count from an interval's start that has none of these.
-    tables = {*SAMPLES, *STACKS, ("jobs", "members")} if form in _OF_STACKS and time is None else None
+    tables = {*SAMPLES, *STACKS, ("jobs", "members")} if form in OF_STACKS and time is None else None
     with RecordingReader(file, tables) as reader:
         names = checked_series(series, reader.header)
         redactor = redactor_of(redact, key_file)
@@ -102,113 +95,21 @@ def export(
             if path is None or path == "-":
                 hint = "-o FOLDER writes a file per table; --series softirq.delay writes one table"
                 raise UsageError("csv has several tables, and needs a folder.", hint=hint)
-            _write_folder(path, parts, source)
+            write_folder(path, parts, source)
         else:
             if path not in (None, "-"):
                 refuse_existing(path or "", overwrite, [file])
             elif form == "pprof" and sys.stdout.isatty():
                 raise UsageError("pprof is not for a terminal.", hint="-o profile.pb.gz")
-            pieces = _pieces(form, parts, source, header, "recording" if redactor else file, idle)
-            first = next(pieces)  # what is wrong with the recording is found out before there is a file
+            written = pieces(form, parts, source, header, "recording" if redactor else file, idle)
+            first = next(written)  # what is wrong with the recording is found out before there is a file
             with output(path, overwrite=overwrite) as stream:
                 stream.write(first)
-                stream.writelines(pieces)
+                stream.writelines(written)
         if reader.warning:
-            _say(f"warning: {reader.warning}")
+            say(f"warning: {reader.warning}")
         ctx.exit(RecordingError.exit_code if reader.damage else 0)
-
-
-def _pieces(
-    form: str, parts: Intervals, source: Source, header: Mapping[str, Any], file: str, idle: bool
-) -> Iterator[bytes]:
-    if form == "json":
-        from tracer.reports.export.tables import json_document
-
-        return json_document(header, parts, parts.selection, set())
-    if form == "csv":
-        from tracer.reports.export.tables import CsvTables
-
-        tables = CsvTables(source, parts.selection)
-        return _some((text for windows in parts for _, text in tables.lines(windows)), "rows of that table")
-    return _stacks(form, parts, source, file, idle)
-
-
-def _stacks(form: str, parts: Intervals, source: Source, file: str, idle: bool) -> Iterator[bytes]:
-    from tracer.reports.export.folded import folded
-    from tracer.reports.export.pprof import pprof
-    from tracer.reports.export.speedscope import speedscope
-    from tracer.reports.export.stacks import StackWeights
-    from tracer.reports.sections.stacks import hidden
-    from tracer.units import duration, percent
-
-    weights = StackWeights(source, parts.selection, threads=form != "folded", idle=idle)
-    recorded = False
-    for windows in parts:
-        weights.add_interval(windows)
-        recorded = recorded or any(window.probe in ("oncpu", "offcpu") for window in windows)
-    if not recorded:
-        raise UsageError(f"{file} holds no stacks.", hint="they are recorded with: foreshock record --deep")
-    if not weights.present():
-        if weights.idle.ns:
-            raise UsageError("all stacks of that part are idle waits.", hint="--idle shows them")
-        raise UsageError(
-            f"{file} holds no stacks of that part.", hint="choose another --range, --pid, --cpus or --series"
-        )
-    if weights.unkept:
-        _say(f"warning: {weights.unkept} stacks or functions are without names: too many to keep.")
-    title = f"{os.path.basename(file)} of {source.host or 'unknown host'}"
-    if not idle and (note := hidden(weights.idle)):
-        _say(note)
-        title += f", without {percent(weights.idle.share)} of {duration(weights.idle.total_ns)} off the CPU: idle waits"
-    if form == "folded":
-        return folded(weights)
-    return speedscope(weights, title) if form == "speedscope" else pprof(weights, source, f"foreshock: {title}")
-
-
-def _write_folder(path: str, parts: Intervals, source: Source) -> None:
-    """Write a file per table into a new folder."""
-    from tracer.commands._output import new_folder
-    from tracer.reports.export.tables import CsvTables
-
-    tables = CsvTables(source, parts.selection)
-    with new_folder(path) as opened:
-        files: dict[str, IO[bytes]] = {}
-        left_out = set()
-        try:
-            for windows in parts:
-                for name, text in tables.lines(windows):
-                    if name not in files and (len(files) >= _MOST_FILES or not _is_file_name(name)):
-                        left_out.add(name)
-                        continue
-                    if name not in files:
-                        files[name] = opened(f"{name}.csv")
-                    files[name].write(text)
-        finally:
-            for file in files.values():
-                file.close()
-    if left_out:
-        _say(f"warning: {len(left_out)} tables left out: too many, or their names are no file names.")
-
-
-def _is_file_name(name: str) -> bool:
-    return name.isascii() and name.replace(".", "").replace("_", "").replace("-", "").isalnum() and len(name) < 200
-
-
-def _some(pieces: Iterable[bytes], what: str) -> Iterator[bytes]:
-    """Yield the pieces. Raises UsageError when there is none."""
-    none = True
-    for piece in pieces:
-        none = False
-        yield piece
-    if none:
-        raise UsageError(f"the recording holds no {what} in that part.", hint="choose another --range, --pid or --cpu")
 
 
 def _is_table(names: frozenset[str]) -> bool:
     return len(names) == 1 and "." in next(iter(names))
-
-
-def _say(text: str) -> None:
-    from tracer.escape import printable
-
-    aside(f"foreshock: {printable(text)}")
