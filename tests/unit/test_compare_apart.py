@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from unit.test_compare_ranks import SECOND
+from unit.test_compare_ranks import FILE, SECOND
 from unit.test_jobs import members, row
-from unit.test_ledger import TIME
 
 from tracer.analysis.source import Source
+from tracer.compare.alignment import align
 from tracer.compare.comparison import Comparison, compare
 from tracer.compare.intake import Intake
 from tracer.compare.node import Node, RankTime
@@ -20,35 +22,61 @@ from tracer.reports.comparison import as_dict, render
 from tracer.window import Window
 
 SECONDS, RANKS_EACH, NODES = 12, 4, 8
-SHELL = 9000
+#: The recordings begin with this second of the node, and so long after its start a rank is no young one.
+FIRST = 1000
+#: What a rank runs of the time in a second of the recording: by rank and second; None: it has no row.
+Runs = Callable[[int, int], float | None]
+
+
+def recorded(
+    number: int,
+    runs: Runs,
+    seconds: int = SECONDS,
+    sleep: str = "futex_ns",
+    others: float = 0.01,
+    began: int = 1,
+    until: int = 10**6,
+    **of: Any,
+) -> Node:
+    """A node with four ranks, begun in second ``began`` of the node and gone ``until``."""
+    name = f"cu{number:02}"
+    intake = Intake(Source(host=name, boot_id=name, interval_ns=SECOND, clock_offset_ns=0.0, **of))
+    ranks = range(number * RANKS_EACH, (number + 1) * RANKS_EACH)
+    for second in range(seconds):
+        rows = []
+        for rank in ranks:
+            share = runs(rank, second)
+            if share is not None and second < until:
+                one = np.zeros(1, FILE)
+                one["pid"], one["wall_ns"], one["running_ns"] = 100 + rank, SECOND, share * SECOND
+                one[sleep] = (1 - share) * SECOND
+                # Who wants to run and can't is no sleeper.
+                one["running_ns"] -= one["running_ns"] // 2
+                one["waiting_ns"] = one["running_ns"]
+                rows.append(one)
+        rest = np.zeros(1, FILE)
+        rest["running_ns"] = others * SECOND
+        begin, end = (FIRST + second) * SECOND, (FIRST + second + 1) * SECOND
+        told = []
+        if second in (0, until):
+            ended = int(second == until)
+            rows_of = [row(100 + rank, rank, began_ns=began * SECOND, ended=ended) for rank in ranks]
+            told = [members(*rows_of, end_ns=end)]
+        window = Window("ledger", "time", begin, end, np.concatenate([*rows, rest]))
+        intake.add([replace(one, start_ns=begin) for one in (*told, window)])
+    return intake.node(f"{name}.fsk", {}, (), 1)
 
 
 def node(
     number: int, ran: dict[int, float] | None = None, usual: float = 0.96, others: float = 0.01, **of: object
 ) -> Node:
     """A node with four ranks that run ``usual`` of the time but for those in ``ran``; below 0 they have no row."""
-    name = f"cu{number:02}"
-    intake = Intake(Source(host=name, boot_id=name, interval_ns=SECOND, clock_offset_ns=0.0, **of))  # type: ignore[arg-type]
-    ranks = range(number * RANKS_EACH, (number + 1) * RANKS_EACH)
-    for second in range(SECONDS):
-        rows = []
-        for rank in ranks:
-            share = (ran or {}).get(rank, usual)
-            if share >= 0:
-                one = np.zeros(1, TIME)
-                one["pid"], one["wall_ns"], one["running_ns"] = 100 + rank, SECOND, share * SECOND
-                one["futex_ns"] = (1 - share) * SECOND
-                # Who wants to run and can't is no sleeper.
-                one["running_ns"] -= one["running_ns"] // 2
-                one["waiting_ns"] = one["running_ns"]
-                rows.append(one)
-        rest = np.zeros(1, TIME)
-        rest["running_ns"] = others * SECOND
-        begin, end = second * SECOND, (second + 1) * SECOND
-        told = [members(*(row(100 + rank, rank) for rank in ranks), end_ns=end)] if not second else []
-        window = Window("ledger", "time", begin, end, np.concatenate([*rows, rest]))
-        intake.add([replace(one, start_ns=begin) for one in (*told, window)])
-    return intake.node(f"{name}.fsk", {}, (), 1)
+
+    def runs(rank: int, second: int) -> float | None:
+        share = (ran or {}).get(rank, usual)
+        return share if share >= 0 else None
+
+    return recorded(number, runs, others=others, **of)
 
 
 def cluster(*ill: Node) -> Comparison:
@@ -107,12 +135,13 @@ def test_two_peers_tell_nothing():
 
 def shares(*awake: float) -> tuple[Apart, ...]:
     """Ranks of which each was awake for so many times the wall time, on nodes of their own."""
-    times = [RankTime(10 * SECOND, int(share * 10 * SECOND), {"futex_ns": 1}) for share in awake]
+    wall = np.full(SECONDS, float(SECOND))
+    times = [RankTime(wall, share * wall, {"futex_ns": np.ones(SECONDS)}) for share in awake]
     nodes = [
         replace(node(place), source=Source(host=f"cu{place}"), ranks={("job 7", place): time})
         for place, time in enumerate(times)
     ]
-    return apart(nodes, [one.source.host for one in nodes])
+    return compare(nodes).ranks
 
 
 @pytest.mark.parametrize(
@@ -140,5 +169,5 @@ def test_one_for_whom_all_wait_is_named_only_where_all_do():
 
 def test_two_recordings_of_a_node_have_the_same_ranks():
     one = node(3, {12: 0.01})
-    (found,) = apart([one, replace(one, path="again.fsk")], ["cu03 (a)", "cu03 (b)"])
+    (found,) = apart(align([one, replace(one, path="again.fsk")])[0], ["cu03 (a)", "cu03 (b)"])
     assert (found.rank, found.of, found.peers) == (12, 4, 3)

@@ -50,7 +50,7 @@ class Grid:
         whole = np.zeros((len(self.nodes), self.windows, last - first), np.uint64)
         for place, one in having.items():
             begin = one.first - first
-            self._lay(whole[place, :, begin : begin + one.counts.shape[1]], self.nodes[place], one.counts)
+            self.lay(whole[place, :, begin : begin + one.counts.shape[1]], self.nodes[place], one.counts)
         return first, whole
 
     def numbers(self, series: Series) -> np.ndarray:
@@ -58,7 +58,7 @@ class Grid:
         whole = np.zeros((len(self.nodes), self.windows, 2))
         for place, node in enumerate(self.nodes):
             if series in node.numbers:
-                self._lay(whole[place], node, node.numbers[series])
+                self.lay(whole[place], node, node.numbers[series])
         return whole
 
     @cached_property
@@ -66,7 +66,7 @@ class Grid:
         """Whether a node recorded at least half of a window, of the intervals that were read: (nodes, windows)."""
         seen = np.zeros((len(self.nodes), self.windows))
         for place, node in enumerate(self.nodes):
-            self._lay(seen[place], node, node.seen_ns)
+            self.lay(seen[place], node, node.seen_ns)
             seen[place] *= node.every
         return np.asarray(seen >= _HALF * self.length_ns)
 
@@ -83,7 +83,8 @@ class Grid:
         """Return when a window begins on a node, in ns since 1970 by its own recording."""
         return (window + (node.start_ns // self.length_ns if self.by_start else self.first)) * self.length_ns
 
-    def _lay(self, target: np.ndarray, node: Node, values: np.ndarray) -> None:
+    def lay(self, target: np.ndarray, node: Node, values: np.ndarray) -> None:
+        """Put values of a node's buckets into ``target``, shape ``(windows, …)``."""
         first, values = _fitted(node, values, self.length_ns)
         places = (0 if self.by_start else first - self.first) + np.arange(len(values))
         inside = (places >= 0) & (places < self.windows)

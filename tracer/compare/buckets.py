@@ -41,6 +41,8 @@ class Compact:
 class Buckets:
     """``histograms`` have shape ``(MOST_BUCKETS, SLOTS)``, ``numbers`` (above, below) ``(MOST_BUCKETS, 2)``.
 
+    ``ranks`` is what each did, by job and rank, shape ``(MOST_BUCKETS, kinds of time)``.
+
     ``seen_ns`` is how much time each bucket holds, shape ``(MOST_BUCKETS,)``. ``first`` is the number of the first
     bucket since 1970. ``most`` series are kept; ``unkept`` counts rows of others.
     """
@@ -52,6 +54,7 @@ class Buckets:
     unkept: int = 0
     histograms: dict[Series, np.ndarray] = field(default_factory=dict)
     numbers: dict[Series, np.ndarray] = field(default_factory=dict)
+    ranks: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     seen_ns: np.ndarray = field(default_factory=lambda: np.zeros(MOST_BUCKETS, np.int64))
 
     def place(self, unix_ns: int) -> int:
@@ -77,6 +80,12 @@ class Buckets:
         if (kept := self._kept(self.numbers, series, 2)) is not None:
             kept[bucket] += (above, below)
 
+    def add_rank(self, rank: tuple[str, int], bucket: int, times: np.ndarray) -> None:
+        """Add what a rank did, shape ``(kinds of time,)``."""
+        if rank not in self.ranks:
+            self.ranks[rank] = np.zeros((MOST_BUCKETS, len(times)))
+        self.ranks[rank][bucket] += times
+
     def _kept(self, series_of: dict[Series, np.ndarray], series: Series, width: int) -> np.ndarray | None:
         if series not in series_of:
             if len(series_of) >= self.most:
@@ -89,6 +98,7 @@ class Buckets:
         for series_of in (self.histograms, self.numbers):
             for series, values in series_of.items():
                 series_of[series] = _padded(folded(values, self.first, 1))
+        self.ranks = {rank: _padded(folded(times, self.first, 1)) for rank, times in self.ranks.items()}
         self.seen_ns = _padded(folded(self.seen_ns, self.first, 1))
         self.used = (self.first + self.used - 1) // 2 - self.first // 2 + 1
         self.first //= 2

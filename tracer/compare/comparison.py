@@ -202,7 +202,7 @@ def compare(nodes: Sequence[Node], unread: Sequence[str] = ()) -> Comparison:
         partly=partly(grid.nodes),
         judged=len(judged),
         reservations=reservations(grid, names, [*unread, *(path for path, _ in unlike)]),
-        ranks=apart(grid.nodes, names),
+        ranks=apart(grid, names),
     )
 
 

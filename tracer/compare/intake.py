@@ -17,7 +17,7 @@ from tracer.analysis.source import Source
 from tracer.compare.buckets import Buckets, Compact, base_length_ns
 from tracer.compare.metrics import METRICS, Metric, Series, normalised
 from tracer.compare.node import Node
-from tracer.compare.ranks import Roll
+from tracer.compare.roll import Roll
 from tracer.window import Window
 
 __all__ = ["TABLES", "Intake"]
@@ -55,7 +55,7 @@ class Intake:
         self._told: Counter[str] = Counter()
         self._waits = 0
         # A filter shows some processes, and nothing of the others.
-        self._ranks = Roll(source.jobs, whole=not {"pid", "cgroup"} & dict(source.filters).keys())
+        self._ranks = Roll(source.jobs, self._buckets, whole=not {"pid", "cgroup"} & dict(source.filters).keys())
         self._paused = self._set_back = 0
         self._refused: set[str] = set()
         self._start_ns = self._end_ns = 0
@@ -163,7 +163,7 @@ class Intake:
         if any(metric.of_ranks for metric in metrics):
             # Its events are in no histogram.
             self._waits += int(numbers(window.rows, "waits").sum())
-            self._ranks.add(window.rows, window.end_ns - window.start_ns)
+            self._ranks.add(window.rows, bucket, window.end_ns - window.start_ns)
             window = self._of_ranks(window)
             if not len(window.rows):
                 return

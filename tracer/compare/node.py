@@ -16,14 +16,16 @@ __all__ = ["Node", "RankTime"]
 
 @dataclass(frozen=True)
 class RankTime:
-    """What a rank did, in ns: how long it was there, what its threads ran or wanted to, and what they slept for.
+    """What a rank did, in ns per bucket, each of shape ``(buckets,)``.
 
-    ``slept_ns`` is by column of ``ledger.time``.
+    How long it was there, what its threads ran or wanted to, and what they slept for, by column of ``ledger.time``.
+    ``began_ns`` is when its first process began, by the monotonic clock of its node; 0 where that is not known.
     """
 
-    wall_ns: int
-    awake_ns: int
-    slept_ns: Mapping[str, int]
+    wall_ns: np.ndarray
+    awake_ns: np.ndarray
+    slept_ns: Mapping[str, np.ndarray]
+    began_ns: int = 0
 
 
 @dataclass(frozen=True)

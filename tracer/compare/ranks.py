@@ -1,78 +1,33 @@
-"""Ranks of one job beside each other: who sleeps while its peers run, and for whom they all wait."""
+"""Ranks of one job beside each other: who sleeps while its peers run, since when, and for whom they all wait."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from tracer.analysis.jobs import Jobs
 from tracer.analysis.names import quoted
-from tracer.analysis.rows import numbers
 from tracer.analysis.sleeps import SLEEPS
+from tracer.compare import stretches
+from tracer.compare.alignment import Grid
 from tracer.compare.node import Node, RankTime
-from tracer.units import many, percent
+from tracer.units import many, moment, percent
 
-__all__ = ["Apart", "Roll", "apart", "sentence", "summed"]
+__all__ = ["Apart", "apart", "sentence", "summed"]
 
-#: So many peers tell what a rank usually does.
-_LEAST_PEERS = 3
-#: Awake for a tenth of what its peers are, or they of what it is; of peers that hardly are nobody hangs.
-_TENTH, _LEAST_AWAKE, _BUSY = 0.1, 0.2, 0.5
-_MOST_RANKS = 1024
+_HALF = 0.5
+#: Sleep is seen from so much of the time on.
+_SEEN = 0.1
 _NAMED = 8
-#: Running, or being kept from it.
-_AWAKE = ("running_ns", "waiting_ns", "throttled_ns", "softirq_ns", "hardirq_ns", "reclaim_ns", "compaction_ns")
-_COLUMNS = (*_AWAKE, *SLEEPS)
-_OTHERS = 0
+#: It takes so many seconds to be told since when. More where it may be a start, I/O, or an end: of a rank that was
+#: begun that recently, as long as it has lived until then; of one that sleeps for files, or that others wait for;
+#: where no sleep was seen, for it may be gone; and where nobody of the job is there any more.
+_LEAST_S, _LONG_S, _YOUNG_S = 10.0, 60.0, 300.0
+_FILES = tuple(SLEEPS[name] for name in ("disk_ns", "file_ns"))
 
-
-class Roll:
-    """Adds up what each rank of a recording did. ``whole``: all processes of the node were traced."""
-
-    def __init__(self, jobs: Jobs, *, whole: bool) -> None:
-        self._jobs, self._whole = jobs, whole
-        self._ranks: list[tuple[str, int]] = []
-        self._places: dict[int, int] = {}
-        self._sums: dict[tuple[str, int], np.ndarray] = {}
-
-    def learn(self) -> None:
-        """Look again who is there: the recording has told of members."""
-        there: dict[tuple[str, int], list[int]] = {}
-        for one in self._jobs.members():
-            if one.rank >= 0 and not one.ended and len(there) < _MOST_RANKS:
-                there.setdefault((one.party.title, one.rank), []).append(one.pid)
-        self._ranks = list(there)
-        self._places = {pid: place for place, pids in enumerate(there.values()) for pid in pids}
-
-    def add(self, rows: np.ndarray, length_ns: int) -> None:
-        """Add ``ledger.time`` of one interval: who is there and has no row has slept all the time."""
-        if not self._ranks:
-            return
-        columns = np.stack([numbers(rows, name).astype(np.float64) for name in _COLUMNS], axis=1)
-        pids = numbers(rows, "pid").tolist()
-        places = np.array([self._places.get(int(pid), -1) for pid in pids], int)
-        sums = np.zeros((len(self._ranks), len(_COLUMNS)))
-        np.add.at(sums, places[places >= 0], columns[places >= 0])
-        # Processes with little time are told together: who is among them did less than all of those.
-        others = columns[[pid == _OTHERS for pid in pids], : len(_AWAKE)].sum()
-        told = set(places.tolist()) if others > _TENTH * length_ns or not self._whole else range(len(self._ranks))
-        for place in told:
-            if place >= 0:
-                one = self._sums.setdefault(self._ranks[place], np.zeros(1 + len(_COLUMNS)))
-                one += (length_ns, *sums[place])
-
-    def called(self) -> dict[tuple[str, int], RankTime]:
-        """Return what was added up, by job and rank."""
-        return {rank: _time(sums.astype(int).tolist()) for rank, sums in self._sums.items()}
-
-
-def _time(sums: Sequence[int]) -> RankTime:
-    wall_ns, *rest = sums
-    slept = zip(SLEEPS, rest[len(_AWAKE) :], strict=True)
-    return RankTime(wall_ns, sum(rest[: len(_AWAKE)]), {name: ns for name, ns in slept if ns})
+Kind = Literal["waits", "runs"]
 
 
 @dataclass(frozen=True)
@@ -80,71 +35,181 @@ class Apart:
     """A rank that does otherwise than ``peers``, other ranks of its job on any node; the job has ``of``.
 
     ``waits``: it sleeps while they don't; ``runs``: they sleep while it doesn't. ``slept`` and ``usual`` are shares of
-    the time, its own and the median of theirs. ``slept_for`` is what it slept for most, in words; "" where it does not
-    show.
+    the time, its own and the median of theirs, and ``slept_for`` is what it slept for most, in words; "" where it does
+    not show. All that is from ``since_ns`` (UTC; NaN where it is not known) to the end of the recording; ``before`` is
+    the share until then, NaN where it is so from the start.
     """
 
     label: str
     job: str
     rank: int
-    kind: Literal["waits", "runs"]
+    kind: Kind
     slept: float
     usual: float
     peers: int
     of: int
     slept_for: str
+    since_ns: float = float("nan")
+    before: float = float("nan")
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is so from the start of the recording."""
+        return self.before != self.before
 
 
-def apart(nodes: Sequence[Node], labels: Sequence[str]) -> tuple[Apart, ...]:
-    """Return the ranks that do otherwise than their peers, by job, those that sleep most first."""
-    jobs: dict[str, dict[tuple[str, str, int], tuple[str, int, RankTime]]] = {}
-    for node, label in zip(nodes, labels, strict=True):
+@dataclass(frozen=True)
+class _Job:
+    """All ranks of one, by place; ``wall`` and ``awake`` are ns, shape ``(ranks, windows)``."""
+
+    name: str
+    grid: Grid
+    ranks: list[tuple[Node, str, int, RankTime]]
+    wall: np.ndarray
+    awake: np.ndarray
+
+    def shares(self, windows: slice, by_window: bool = False) -> np.ndarray:
+        """Return which part of the time each was awake; however many threads were at once, none of that is slept."""
+        awake, wall = self.awake[:, windows], self.wall[:, windows]
+        if not by_window:
+            awake, wall = awake.sum(axis=1), wall.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(wall > 0, np.minimum(1.0, awake / wall), np.nan))
+
+    @property
+    def length_s(self) -> float:
+        """Return how long a window is."""
+        return self.grid.length_ns / 1e9
+
+    @property
+    def over(self) -> bool:
+        """Return whether nobody of it is there any more at the end."""
+        return not self.wall[:, -stretches.LEAST_WINDOWS :].any()
+
+    def slept_ns(self, place: int, begin: int) -> Mapping[str, float]:
+        """Return what a rank slept for since a window, by column of ``ledger.time``."""
+        node, _, _, time = self.ranks[place]
+        sums = {}
+        for name, values in time.slept_ns.items():
+            laid = np.zeros(self.grid.windows)
+            self.grid.lay(laid, node, values)
+            sums[name] = float(laid[begin:].sum())
+        return sums
+
+    def onset_ns(self, place: int, begin: int) -> float:
+        """Return when a rank fell asleep that sleeps from a window on: in the one before, by how much it was awake."""
+        earlier = self.shares(slice(0, begin - 1))[place]
+        last = self.shares(slice(begin - 1, begin))[place]
+        awake = float(np.clip(np.nan_to_num(last / earlier, nan=1.0), 0, 1)) if earlier else 1.0
+        return self.grid.own_ns(self.ranks[place][0], begin) - (1 - awake) * self.grid.length_ns
+
+
+def apart(grid: Grid, labels: Sequence[str]) -> tuple[Apart, ...]:
+    """Return the ranks that do otherwise than their peers, by job, those that have done so longest first."""
+    jobs: dict[str, dict[tuple[str, str, int], tuple[Node, str, int, RankTime]]] = {}
+    for node, label in zip(grid.nodes, labels, strict=True):
         for (job, rank), time in node.ranks.items():
             # Two recordings of one node tell of the same ranks.
             ranks, key = jobs.setdefault(job, {}), (node.source.host, node.source.boot_id, rank)
-            if key not in ranks or ranks[key][2].wall_ns < time.wall_ns:
-                ranks[key] = (label, rank, time)
-    found = [one for job, ranks in jobs.items() for one in _of_job(job, [*ranks.values()])]
-    return tuple(sorted(found, key=lambda one: (one.kind, one.job, -one.slept, one.rank)))
+            if key not in ranks or ranks[key][3].wall_ns.sum() < time.wall_ns.sum():
+                ranks[key] = (node, label, rank, time)
+    found = [
+        one
+        for name, ranks in jobs.items()
+        if len(ranks) > stretches.LEAST_PEERS
+        for one in _of_job(_laid(name, grid, [*ranks.values()]))
+    ]
+    return tuple(sorted(found, key=_order))
 
 
-def _of_job(job: str, ranks: Sequence[tuple[str, int, RankTime]]) -> list[Apart]:
-    # Who came late, or ended early, did something else.
-    longest = max(time.wall_ns for _, _, time in ranks)
-    ranks = [one for one in ranks if one[2].wall_ns >= _BUSY * longest > 0]
-    if len(ranks) <= _LEAST_PEERS:
-        return []
-    # However many threads are awake at once, none of that time is slept.
-    shares = np.array([min(1.0, time.awake_ns / time.wall_ns) for _, _, time in ranks])
-    awake = shares[shares >= _LEAST_AWAKE]
-    usual = float(np.median(awake)) if awake.size else 0.0
-    asleep = shares <= _TENTH * usual
-    # Few that are awake now and then say nothing about all the others.
-    if not asleep.any() or (awake.size <= asleep.sum() and usual < _BUSY):
-        return []
-    kind: Literal["waits", "runs"] = "waits"
-    if awake.size == 1 and asleep.sum() == len(ranks) - 1:
-        kind, asleep, awake = "runs", ~asleep, shares[asleep]
-    found = []
-    for place in np.flatnonzero(asleep).tolist():
-        label, rank, time = ranks[place]
-        most = max(time.slept_ns, key=lambda name: time.slept_ns[name], default="")
-        why = SLEEPS[most] if kind == "waits" and most else ""
-        slept, theirs = 1 - float(shares[place]), 1 - float(np.median(awake))
-        found.append(Apart(label, job, rank, kind, slept, theirs, awake.size, len(ranks), why))
-    return found
+def _order(one: Apart) -> tuple[object, ...]:
+    return one.kind, one.job, not one.lasting, float(np.nan_to_num(one.since_ns)), -one.slept, one.rank
+
+
+def _laid(name: str, grid: Grid, ranks: list[tuple[Node, str, int, RankTime]]) -> _Job:
+    wall, awake = np.zeros((2, len(ranks), grid.windows))
+    for place, (node, _, _, time) in enumerate(ranks):
+        grid.lay(wall[place], node, time.wall_ns)
+        grid.lay(awake[place], node, time.awake_ns)
+    if grid.by_start:
+        # No window of one is another's: only the whole of it can be compared.
+        wall, awake = wall.sum(axis=1, keepdims=True), awake.sum(axis=1, keepdims=True)
+    # Who was there for a part of it only did something else in it.
+    awake[wall < _HALF * wall.max(axis=0)] = wall[wall < _HALF * wall.max(axis=0)] = 0
+    return _Job(name, grid, ranks, wall, awake)
+
+
+def _of_job(job: _Job) -> Iterator[Apart]:
+    waits, runs = stretches.flags(job.shares(slice(None), by_window=True))
+    kinds: tuple[tuple[Kind, np.ndarray], ...] = (("waits", waits), ("runs", runs))
+    for kind, flagged in kinds:
+        found = stretches.last(flagged)
+        for place in np.flatnonzero(found.begin >= 0).tolist():
+            begin = 0 if found.early[place] else int(found.begin[place])
+            one = _told(job, place, kind, begin, found.begin >= 0)
+            if one and (one.lasting or found.windows[place] * job.length_s >= _needed_s(job, place, one, begin)):
+                yield one
+
+
+def _told(job: _Job, place: int, kind: Kind, begin: int, alike: np.ndarray) -> Apart | None:
+    """Return what a rank has done since window ``begin``; None where that is not otherwise than its peers."""
+    node, label, rank, _ = job.ranks[place]
+    shares = job.shares(slice(begin, None))
+    known = ~np.isnan(shares)
+    found = stretches.asleep(shares[known])
+    if found is None:
+        return None
+    sleeping = np.zeros(len(shares), bool)
+    sleeping[known] = found
+    peers = known & (sleeping if kind == "runs" else stretches.at_work(shares) & ~alike)
+    if sleeping[place] != (kind == "waits") or not peers.any():
+        return None
+    slept = job.slept_ns(place, begin) if kind == "waits" else {}
+    # Of the first window a part is of what came before.
+    slept = {name: ns for name, ns in slept.items() if ns >= _SEEN * job.wall[place, begin:].sum()}
+    most = max(slept, key=lambda name: slept[name], default="")
+    one = Apart(
+        label=label,
+        job=job.name,
+        rank=rank,
+        kind=kind,
+        slept=1 - float(shares[place]),
+        usual=1 - float(np.median(shares[peers])),
+        peers=int(peers.sum()),
+        of=len(job.ranks),
+        slept_for=SLEEPS[most] if most else "",
+    )
+    if not begin:
+        return one
+    # The window before is mostly of both.
+    earlier = job.shares(slice(0, begin - 1))
+    before = earlier[place] if kind == "waits" else np.nanmedian(earlier[peers])
+    since_ns = job.onset_ns(place, begin) if kind == "waits" else job.grid.own_ns(node, begin)
+    return replace(one, before=1 - float(before), since_ns=float(since_ns) if node.clocked else float("nan"))
+
+
+def _needed_s(job: _Job, place: int, one: Apart, begin: int) -> float:
+    """Return for how long a rank has to do so: longer where it may be a start, I/O or an end."""
+    node, _, _, time = job.ranks[place]
+    age_s = (job.grid.own_ns(node, begin) - node.source.unix_ns(time.began_ns)) / 1e9
+    if node.clocked and time.began_ns and age_s < _YOUNG_S:
+        return max(_LONG_S, age_s)
+    return _LONG_S if one.kind == "runs" or one.slept_for in ("", *_FILES) or job.over else _LEAST_S
 
 
 def sentence(one: Apart) -> str:
     """Say what a rank does and its peers don't; names are quoted, not yet escaped."""
     who, peers = f"rank {one.rank}{_of(one.job)} on {quoted(one.label)}", many(one.peers, "peer")
+    of_time = "of the time" if one.lasting else "since then"
+    before = "" if one.lasting else f" ({percent(one.before)} before)"
     if one.kind == "runs":
         return (
-            f"{who} runs while its {peers} wait: it slept {percent(one.slept)} of the time, they {percent(one.usual)}"
+            f"{who} runs while its {peers} wait{_since(one)}: it slept {percent(one.slept)} {of_time}, "
+            f"they {percent(one.usual)}{before}"
         )
     return (
-        f"{who} waits: it slept {percent(one.slept)} of the time{_why([one])}, its {peers} {percent(one.usual)}; "
-        "it hangs, or is a victim"
+        f"{who} waits{_since(one)}: it slept {percent(one.slept)} {of_time}{_why([one])}{before}, "
+        f"its {peers} {percent(one.usual)}; it hangs, or is a victim"
     )
 
 
@@ -159,10 +224,18 @@ def summed(found: Sequence[Apart]) -> str:
     numbers = ", ".join(str(one) for one in sorted(one.rank for one in alike)[:_NAMED])
     rest = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
     slept = float(np.median([one.slept for one in alike]))
+    begun = "" if first.lasting else f", rank {first.rank} first{_since(first)}"
     return (
-        f"{len(alike)} of {first.of} ranks{_of(first.job)} wait ({numbers}{rest}): they slept {percent(slept)} of the "
-        f"time{_why(alike)}, the other {first.peers} {percent(first.usual)}; they hang, or are victims{more}"
+        f"{len(alike)} of {first.of} ranks{_of(first.job)} wait ({numbers}{rest}){begun}: they slept {percent(slept)} "
+        f"of the time{'' if first.lasting else ' since then'}{_why(alike)}, the other {first.peers} "
+        f"{percent(first.usual)}; they hang, or are victims{more}"
     )
+
+
+def _since(one: Apart) -> str:
+    if one.lasting:
+        return ""
+    return f" since {moment(one.since_ns, date=False) if one.since_ns == one.since_ns else 'some time'}"
 
 
 def _of(job: str) -> str:

@@ -176,6 +176,9 @@ def as_dict(
                 "peers_slept_share": one.usual,
                 "peers": one.peers,
                 "slept_for": one.slept_for,
+                "lasting": one.lasting,
+                "since_unix_s": one.since_ns / 1e9,
+                "before_slept_share": one.before,
             }
             for one in comparison.ranks
         ],
