@@ -34,7 +34,9 @@ def probes_page() -> str:
     parts = [
         "# Probes",
         NOTE,
-        "**light** probes are bounded enough to run always; **deep** ones are for as long as you look.",
+        "**light** probes are bounded enough to run always; **deep** ones are for as long as you look. Settings are "
+        "compiled into the programs; every recording says which it was made with. Columns that need no words (`cpu`, "
+        "`comm`, `time_ns`) are not explained here: [architecture.md](architecture.md#tables) lists all of each table.",
         _table(("probe", "tier", "what it sees"), rows),
         *(part for probe in probes for part in _probe(probe)),
     ]
@@ -51,7 +53,8 @@ def _probe(probe: Probe) -> Iterator[str]:
     if probe.requires:
         yield f"Needs the probes {', '.join(probe.requires)}."
     if probe.settings:
-        yield _table(("setting", "default"), [(f"`{name}`", str(value)) for name, value in probe.settings.items()])
+        rows = [(f"`{name}`", _setting(name, value)) for name, value in probe.settings.items()]
+        yield _table(("setting", "value"), rows)
     for table in probe.tables:
         yield from _probe_table(probe, table)
     if probe.losses:
@@ -66,6 +69,10 @@ def _notes(docstring: str) -> Iterator[str]:
         kind, colon, text = " ".join(paragraph.split()).partition(":")
         if colon and kind in ("Overhead", "Caveat"):
             yield f"**{kind}:** {_sentence(text.strip()).replace('``', '`')}"
+
+
+def _setting(name: str, value: int) -> str:
+    return f"{value:,} ({duration(value)})" if name.endswith("_NS") else f"{value:,}"
 
 
 def _hook(hook: Hook) -> str:
@@ -96,14 +103,29 @@ def _rows_of(table: Table | Events) -> str:
 def alerts_page() -> str:
     """Return docs/alerts.md."""
     every = rules().values()
-    rows = [(f"[{rule.name}](#{rule.name})", rule.title, "yes" if rule.fast else "") for rule in every]
+    rows = [
+        (
+            f"[{rule.name}](#{rule.name})",
+            rule.title,
+            "yes" if rule.fast else "",
+            duration(rule.for_ns) if rule.for_ns else "at once",
+            duration(rule.keep_ns),
+        )
+        for rule in every
+    ]
+    again = " or ".join(sorted({duration(rule.again_ns) for rule in every}))
     parts = [
         "# Alerts",
         NOTE,
-        "**info**: for whoever looks. **warning**: suspected, look today. **page**: wake somebody. A countdown "
-        "says by when the kernel itself acts, from its own settings, unless the cause ends: a panic, or only a line in "
-        "the log. **fast** rules run several times a second, in processes pinned to different CPUs.",
-        _table(("rule", "it says", "fast"), rows),
+        "- **info**: for whoever looks. **warning**: suspected, look today. **page**: wake somebody.\n"
+        "- A **countdown** says by when the kernel itself acts, from its own settings, unless the cause ends: it "
+        "panics, or only logs a line.\n"
+        "- **fast** rules run several times a second, in processes pinned to different CPUs; the others once per "
+        "interval.\n"
+        f"- **told**: how long it has to hold first. It is told again every {_round(again)} while it lasts.\n"
+        "- **over**: how long it has to be gone until it is resolved.\n"
+        "- Where alerts go, and in which form: [alerts-delivery.md](alerts-delivery.md).",
+        _table(("rule", "it says", "fast", "told", "over"), rows),
         *(_round(part) for rule in every for part in _rule(rule)),
     ]
     return _page(parts)
@@ -117,21 +139,12 @@ def _rule(rule: Rule) -> Iterator[str]:
         known = colon and kind in ("Severity", "Countdown")
         yield f"**{kind}:** {_sentence(text)}" if known else " ".join(paragraph.split())
     yield f"**Next:** {_sentence(rule.next)}"
-    yield f"**When:** {_when(rule)}"
     yield f"**Data:** {_data(rule)}"
 
 
 def _round(text: str) -> str:
     """Return text with whole minutes and hours as such: ``10 min 00 s`` measured, ``10 min`` decided."""
     return re.sub(r"(\d (?:min|h)) 00 (?:s|min)\b", r"\1", text)
-
-
-def _when(rule: Rule) -> str:
-    after = f"once it has held for {duration(rule.for_ns)}" if rule.for_ns else "at once"
-    return (
-        f"Told {after}, again every {duration(rule.again_ns)} while it lasts, and resolved when it has been gone for "
-        f"{duration(rule.keep_ns)}."
-    )
 
 
 def _data(rule: Rule) -> str:
