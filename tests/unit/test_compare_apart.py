@@ -16,7 +16,8 @@ from tracer.compare.alignment import align
 from tracer.compare.comparison import Comparison, compare
 from tracer.compare.intake import Intake
 from tracer.compare.node import Node, RankTime
-from tracer.compare.ranks import Apart, apart, summed
+from tracer.compare.ranks import Apart, apart
+from tracer.compare.saying import summed
 from tracer.compare.verdict import headline
 from tracer.reports.comparison import as_dict, render
 from tracer.window import Window

@@ -8,19 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from tracer.analysis.names import quoted
 from tracer.analysis.sleeps import SLEEPS
 from tracer.compare import stretches
 from tracer.compare.alignment import Grid
 from tracer.compare.node import Node, RankTime
-from tracer.units import many, moment, percent
 
-__all__ = ["Apart", "apart", "sentence", "summed"]
+__all__ = ["Apart", "apart"]
 
 _HALF = 0.5
 #: Sleep is seen from so much of the time on.
 _SEEN = 0.1
-_NAMED = 8
 #: It takes so many seconds to be told since when. More where it may be a start, I/O, or an end: of a rank that was
 #: begun that recently, as long as it has lived until then; of one that sleeps for files, or that others wait for;
 #: where no sleep was seen, for it may be gone; and where nobody of the job is there any more.
@@ -195,54 +192,3 @@ def _needed_s(job: _Job, place: int, one: Apart, begin: int) -> float:
     if node.clocked and time.began_ns and age_s < _YOUNG_S:
         return max(_LONG_S, age_s)
     return _LONG_S if one.kind == "runs" or one.slept_for in ("", *_FILES) or job.over else _LEAST_S
-
-
-def sentence(one: Apart) -> str:
-    """Say what a rank does and its peers don't; names are quoted, not yet escaped."""
-    who, peers = f"rank {one.rank}{_of(one.job)} on {quoted(one.label)}", many(one.peers, "peer")
-    of_time = "of the time" if one.lasting else "since then"
-    before = "" if one.lasting else f" ({percent(one.before)} before)"
-    if one.kind == "runs":
-        return (
-            f"{who} runs while its {peers} wait{_since(one)}: it slept {percent(one.slept)} {of_time}, "
-            f"they {percent(one.usual)}{before}"
-        )
-    return (
-        f"{who} waits{_since(one)}: it slept {percent(one.slept)} {of_time}{_why([one])}{before}, "
-        f"its {peers} {percent(one.usual)}; it hangs, or is a victim"
-    )
-
-
-def summed(found: Sequence[Apart]) -> str:
-    """Say of all ranks of the first one's job that do the same what they do."""
-    first = found[0]
-    alike = [one for one in found if (one.job, one.kind) == (first.job, first.kind)]
-    others = len(found) - len(alike)
-    more = f" (and {many(others, 'rank')} of other jobs)" if others else ""
-    if len(alike) == 1:
-        return sentence(first) + more
-    numbers = ", ".join(str(one) for one in sorted(one.rank for one in alike)[:_NAMED])
-    rest = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
-    slept = float(np.median([one.slept for one in alike]))
-    begun = "" if first.lasting else f", rank {first.rank} first{_since(first)}"
-    return (
-        f"{len(alike)} of {first.of} ranks{_of(first.job)} wait ({numbers}{rest}){begun}: they slept {percent(slept)} "
-        f"of the time{'' if first.lasting else ' since then'}{_why(alike)}, the other {first.peers} "
-        f"{percent(first.usual)}; they hang, or are victims{more}"
-    )
-
-
-def _since(one: Apart) -> str:
-    if one.lasting:
-        return ""
-    return f" since {moment(one.since_ns, date=False) if one.since_ns == one.since_ns else 'some time'}"
-
-
-def _of(job: str) -> str:
-    return f" of {job}" if job else ""
-
-
-def _why(alike: Sequence[Apart]) -> str:
-    """Return what all of them slept for."""
-    reasons = {one.slept_for for one in alike}
-    return f" {reason}" if len(reasons) == 1 and (reason := reasons.pop()) else ""

@@ -9,7 +9,7 @@ from tracer.compare import limits
 from tracer.compare.comparison import Common, Comparison, Detail, Suspect
 from tracer.compare.metrics import METRICS
 from tracer.compare.quality import sentence
-from tracer.compare.ranks import summed
+from tracer.compare.saying import summed
 from tracer.compare.telling import Told, Unit
 from tracer.units import MISSING, duration, many, moment, percent, rate
 

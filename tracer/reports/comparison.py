@@ -8,7 +8,7 @@ from typing import Any
 
 from tracer.analysis.names import quoted
 from tracer.compare.comparison import Common, Comparison, Detail, Suspect
-from tracer.compare.ranks import sentence
+from tracer.compare.saying import sentence
 from tracer.compare.telling import Told
 from tracer.compare.verdict import headline, measured, times
 from tracer.reports.layout import Style, wrap
