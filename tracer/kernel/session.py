@@ -41,6 +41,8 @@ class Session:
         self.options = options
         self.shapes: dict[str, MapShape] = map_shapes(self.probes, options.cpu_count)
         self._loaded = loaded
+        #: Processes that are ranks of jobs, one for each, as the probe jobs knows them: others' tables tell them.
+        self.ranks: frozenset[int] = frozenset()
         #: What processes were and are; None where nobody asks.
         self.programs = self._watch_programs()
         self._kinds = event_kinds(probes)

@@ -21,8 +21,11 @@ Caveat: softirqs that have the CPU while a process waits are told by the vector 
 stay of one task on that CPU, or, where that was long ago, in the longest of 32 stays.
 Caveat: lowered frequency is read from sysfs where the machine shows it (``thermal_throttle``; ``cpufreq`` and a nominal
 frequency), once per interval, and charged to a thread by the CPU where it ran last. Else those columns are absent.
-Caveat: threads that neither ran nor slept since the start have no time here; 64 processes per interval are told one by
-one, those with the most time lost or run, the others together as process 0.
+Caveat: threads that neither ran nor went to sleep since the start have no time here, but for the first thread of a
+process that stands for a job's rank (probe jobs): one that hangs is told, and what it sleeps for by its functions in
+the kernel.
+Caveat: 64 processes per interval are told one by one: ranks of jobs, one process of each, in at most three quarters of
+the rows; then those with the most time lost or run. The others are told together as process 0.
 Caveat: before v6.6 a thread that is woken while its cgroup is throttled may count waits right behind that as throttled,
 and interrupts while it is throttled count as waiting (the kernel's sum is by the clock that leaves them out).
 Caveat: what a thread sleeps for is what the kernel says: I/O (its own iowait), kernel locks that are fought over

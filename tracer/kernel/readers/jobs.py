@@ -85,6 +85,7 @@ class Reader:
                 unread += not answered
                 if member:
                     rows.append(_row(member))
+            self._session.ranks = self._ranks()
             if now_ns >= self._again_ns:
                 rows = [*(row for row in rows if row[2]), *map(_row, self._known.values())]
         if now_ns >= self._again_ns:
@@ -127,6 +128,14 @@ class Reader:
             return None, found.answered
         self._known[pid] = _Member(found.process, found.labels, self._cgroups.cgroup_of(pid))
         return self._known[pid], found.answered
+
+    def _ranks(self) -> frozenset[int]:
+        """Return a process for each rank, the first that was found: that used the CPU most."""
+        found: dict[tuple[bytes, int], int] = {}
+        for pid, member in self._known.items():
+            if member.labels.rank != UNKNOWN:
+                found.setdefault((member.labels.job, member.labels.rank), pid)
+        return frozenset(found.values())
 
     def _is_new_rank(self, one: Labels) -> bool:
         """Return whether these are a rank's of which no process is known: others of it are shells that wait."""

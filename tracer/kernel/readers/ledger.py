@@ -14,6 +14,7 @@ from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.halves import Halves
 from tracer.kernel.longwaits import Interrupted, LongWaits
 from tracer.kernel.session import Session
+from tracer.kernel.sleepers import Sleepers
 from tracer.kernel.slowed import Slowed
 from tracer.kernel.takers import Takers
 from tracer.kernel.threadtimes import PARTS, ThreadTimes
@@ -39,7 +40,9 @@ _TAKEN = np.dtype(
         ("ns", "u8"),
     ]
 )
-#: What makes a process one of those told: its own time, and all that others took.
+#: Of the processes told so many may be ranks of jobs, whatever they do.
+_RANKS_SHARE = 0.75
+#: What makes another process one of those told: its own time, and all that others took.
 _WANTED = ("running", "waiting", "throttled", "softirq", "hardirq", "reclaim", "compaction")
 _MOST_TAKEN = 1024
 _KINDS = {
@@ -61,7 +64,10 @@ class Reader:
         calls.fill(session.array("ledger_calls"))
         cpus = session.array("ledger_cpus")
         self._long = LongWaits(cpus, session.array("ledger_blocks"), session.array("ledger_olds"))
+        self._session = session
         self._threads = ThreadTimes(session.array("ledger_tasks"), cpus, proc=not foreign)
+        group, self._only = (session.options.constants.get(name, 0) for name in ("FILTER_CGROUP", "FILTER_TGID"))
+        self._sleepers = Sleepers(session.array("ledger_tasks"), self._cgroups, session.stack, group)
         halves = Halves(cpus, session.array("ledger_control"))
         counts = session.descriptor("ledger_counts")
         self._takers = Takers(halves, session.array("ledger_cells"), counts, sizes["LEDGER_KEYS"])
@@ -76,6 +82,8 @@ class Reader:
         """Return both tables, of the time since the last read."""
         keys, counts, settled = self._takers.take()
         taken_ns, threads = self._threads.take()
+        ranks = {pid for pid in self._session.ranks if self._only in (0, pid)}
+        self._sleepers.give(ranks, set(threads["pid"].tolist()), taken_ns)
         long, interrupts, lost_ns = self._long.take(taken_ns)
         times, parts = self._processes(threads, taken_ns)
         told = set(times["pid"].tolist())
@@ -133,6 +141,9 @@ class Reader:
         rows["wall_ns"] = np.maximum(ended.astype("i8") - np.maximum(began, self._before_ns).astype("i8"), 0)
         weight = parts[:, [PARTS.index(name) for name in _WANTED]].sum(axis=1) + rows["open_wait_ns"].astype("i8")
         order = np.argsort(-weight, kind="stable")
+        # One that hangs has neither run nor waited.
+        ranked = order[np.isin(pids[order], [*self._session.ranks])][: int(_RANKS_SHARE * self._most)]
+        order = np.concatenate([ranked, order[~np.isin(order, ranked)]])
         chosen, others = order[: self._most], order[self._most :]
         groups = threads["cgroup_id"][first]
         rows["cgroup"][chosen] = [self._cgroup(int(groups[place]), int(pids[place])) for place in chosen]
