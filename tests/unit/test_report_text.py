@@ -128,7 +128,7 @@ def test_the_page_holds_both_and_stays_within_its_size(folder):
 
 
 def test_functions_count_once_per_stack(folder):
-    found = gather(str(folder / "bad.fsk")).payload.functions()["On CPU"]
+    found = gather(str(folder / "bad.fsk")).payload.graphs.functions()["On CPU"]
     period = SECOND / HZ
     spin, main_ = Frame(False, "hog", "spin"), Frame(False, "hog", "main")
     assert found[spin] == pytest.approx((SECONDS * 40 * period,) * 2)

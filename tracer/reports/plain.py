@@ -62,11 +62,11 @@ def _changes(now: Side, before: Side) -> Iterator[Section | None]:
     yield changed_latencies(old.summary, young.summary)
     yield changed_cpus(old.summary, young.summary)
     lengths = seconds(old.summary), seconds(young.summary)
-    found = old.functions()
-    for title, spent in young.functions().items():
+    found = old.graphs.functions()
+    for title, spent in young.graphs.functions().items():
         if title in found:
-            note = _without(young.hidden(title), old.hidden(title))
-            yield changed_functions(title, found[title], spent, lengths, young.sample_ns(title), note)
+            note = _without(young.graphs.hidden(title), old.graphs.hidden(title))
+            yield changed_functions(title, found[title], spent, lengths, young.graphs.sample_ns(title), note)
     yield changed_setup(settings(young, old))
 
 
@@ -74,8 +74,8 @@ def _more(now: Side) -> Iterator[Section | None]:
     yield happened(
         [*marks(now.payload.summary, now.payload.source, with_sign(now.signs, now.payload.alert))], now.payload.source
     )
-    for title, spent in now.payload.functions().items():
-        yield functions(title, spent, _without(now.payload.hidden(title)))
+    for title, spent in now.payload.graphs.functions().items():
+        yield functions(title, spent, _without(now.payload.graphs.hidden(title)))
 
 
 def _without(now: IdleTime | None, before: IdleTime | None = None) -> str:

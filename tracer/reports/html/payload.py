@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import occasion
-from tracer.analysis.idle import NAMES, IdleTime
+from tracer.analysis.idle import NAMES
 from tracer.analysis.rows import has
-from tracer.analysis.shapes import SAMPLES
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Dictionary, Frame
 from tracer.analysis.summary import Summary
 from tracer.histogram import edges_ns
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.events import findings, marks
 from tracer.reports.html.facts import facts, fingerprint
-from tracer.reports.html.flames import Flames, Limits
+from tracer.reports.html.flames import Limits
+from tracer.reports.html.graphs import Graphs
 from tracer.reports.html.grid import Grid
 from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
 from tracer.reports.html.quality import dropped, quality, stack_quality
-from tracer.reports.html.timekinds import interrupts, waits
 from tracer.reports.html.timeline import Timeline
-from tracer.reports.html.times import Times
 from tracer.reports.jsonseries import series_entries
 from tracer.reports.occasion import judged, with_sign
-from tracer.reports.sections.stacks import is_scheduler
 from tracer.reports.story import Sign
 from tracer.window import Window
 
 __all__ = ["SCHEMA", "Payload"]
 
 SCHEMA = "foreshock.report/1"
-#: Flame graphs: name, probe, title, the tasks' state, where it is of one only, and whether who woke them encloses them.
-#: Those of blocks in any state tell idle waits apart.
-_FLAMES = (
-    ("oncpu", "oncpu", "On CPU", b"", False),
-    ("offcpu", "offcpu", "Off CPU", b"", False),
-    ("blocked", "offcpu", "Off CPU, blocked (D)", b"D", False),
-    ("wakers", "offcpu", "Off CPU, by waker", b"", True),
-)
-#: Flame graphs of measured time: name, title, and the tables that tell it.
-_TIMES = (
-    ("waits", "Waits for a CPU", waits, frozenset({("runqueue", "worst")})),
-    ("interrupts", "Interrupts", interrupts, frozenset({("softirq", "run"), ("hardirq", "run")})),
-)
 #: With fewer bins, or nodes of a flame graph, there is nothing to see.
 _LEAST = 16
 #: Numbers by CPU, line or device in the tables: the worst of each series.
@@ -64,25 +47,10 @@ class Payload:
         self.summary = Summary(self.source.interval_ns, self.source, idle)
         self.header = header
         self.alert, self.told = occasion(header), told
-        self._recorded: dict[str, tuple[int, int]] = {}
         self._timeline = Timeline(self.source.interval_ns)
         self._heat, self._lanes, self._measured_ns = Heat(), Lanes(), Grid((), "f8")
-        probes: dict[str, tuple[float, Dictionary, Callable[[Frame], bool]]] = {
-            "oncpu": (1e9 / self.source.sample_hz, self.summary.dictionary("oncpu"), _none),
-            "offcpu": (1.0, self.summary.dictionary("offcpu"), is_scheduler),
-        }
-        self._flames = {
-            name: Flames(*probes[probe], state, by_waker, self.source if probe == "offcpu" and not state else None)
-            for name, probe, _, state, by_waker in _FLAMES
-        }
-        self._times = {name: Times(told) for name, _, told, _ in _TIMES}
-        self._timeline.layers += [
-            self._heat,
-            self._lanes,
-            self._measured_ns,
-            *self._flames.values(),
-            *self._times.values(),
-        ]
+        self.graphs = Graphs(self.source, self.summary)
+        self._timeline.layers += [self._heat, self._lanes, self._measured_ns, *self.graphs.layers]
 
     def add_interval(self, windows: Sequence[Window]) -> None:
         """Add the windows of one interval."""
@@ -105,17 +73,9 @@ class Payload:
             self._lanes.add(bin, window)
         elif name in (("cpustall", "stalls"), ("cpustall", "open")):
             self._lanes.stalled.add(window)
-        elif name in SAMPLES:
-            since_ns, until_ns = self._recorded.get(window.probe, (window.start_ns, window.end_ns))
-            self._recorded[window.probe] = min(since_ns, window.start_ns), max(until_ns, window.end_ns)
-            for shown, probe, *_ in _FLAMES:
-                if probe == window.probe:
-                    self._flames[shown].add(bin, window, self._timeline)
         elif has(window.rows, "slots"):
             self._heat.add(bin, window)
-        for shown, _, _, tables in _TIMES:
-            if name in tables:
-                self._times[shown].add(bin, window)
+        self.graphs.add(bin, window, self._timeline)
 
     def text(
         self,
@@ -142,43 +102,10 @@ class Payload:
             if self._timeline.bins > _LEAST:
                 self._timeline.halve()
 
-    def sample_ns(self, title: str) -> float:
-        """Return what a sample of the stacks with this title stands for; 0 where time was measured."""
-        sampled = {label for _, probe, label, *_ in _FLAMES if probe == "oncpu"}
-        return 1e9 / self.source.sample_hz if title in sampled else 0.0
-
-    def functions(self) -> dict[str, dict[Frame, tuple[float, float]]]:
-        """Return each function's ns, its own and with callees, by what they are of (``On CPU``)."""
-        found = {
-            label: self._flames[name].functions(idle=self.summary.idle)
-            for name, _, label, _, by_waker in _FLAMES
-            if not by_waker
-        }
-        return {label: functions for label, functions in found.items() if functions}
-
-    def hidden(self, title: str) -> IdleTime | None:
-        """Return what is left out of the functions with this title; None where nothing is."""
-        told = {label for _, probe, label, state, _ in _FLAMES if probe == "offcpu" and not state}
-        return None if title not in told or self.summary.idle else self.summary.stacks["offcpu"].idle()
-
     def _packed(self, limits: Limits, warning: str, signs: Sequence[Sign], given: Mapping[str, Any]) -> str:
         blob, timeline, source = Blob(), self._timeline, self.source
         verdict = judged(self.summary, self.alert, self.told)
-        shown: list[dict[str, Any]] = [
-            {
-                "name": name,
-                "probe": probe,
-                "title": label,
-                "sample_ns": self.sample_ns(label),
-                "recorded_ns": self._recorded.get(probe),
-                **packed,
-            }
-            for name, probe, label in (
-                *(flame[:3] for flame in _FLAMES),
-                *((name, "", label) for name, label, _, _ in _TIMES),
-            )
-            if (packed := (self._flames.get(name) or self._times[name]).packed(blob, limits))
-        ]
+        shown = self.graphs.packed(blob, limits)
         return blob.text(
             {
                 "schema": SCHEMA,
@@ -226,7 +153,3 @@ class Payload:
 
 def _span(window: Window) -> tuple[int, int]:
     return window.start_ns, window.end_ns
-
-
-def _none(frame: Frame) -> bool:
-    return False
