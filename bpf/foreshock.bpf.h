@@ -27,6 +27,9 @@
 /* A member at its BTF offset. BTF raw tracepoints may read through the pointers they are given. */
 #define read_kernel(ptr, type, offset) (*(type *)((void *)(ptr) + (offset)))
 
+/* A member that is a byte in some kernels and an int in others, by its size there. */
+#define read_small(ptr, member) (member##__SIZE == 1 ? read_kernel(ptr, u8, member) : read_kernel(ptr, u32, member))
+
 MAPPED_ARRAY(cpu_row, cpus, NR_CPUS);
 MAPPED_ARRAY(hist_edges, hist_edges_table, 1);
 BPF_RINGBUF_OUTPUT(events, RING_PAGES);

@@ -13,12 +13,6 @@
 /* Source: include/linux/sched.h, since v4.14. */
 #define LEDGER_TASK_DEAD 0x80
 #define LEDGER_ON_RQ_MIGRATING 2
-/* on_cpu is a byte in v7.2 and an int before, of which the first byte is the lowest but on big-endian machines. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define LEDGER_SMALL u8
-#else
-#define LEDGER_SMALL u32
-#endif
 /* Source: include/trace/events/lock.h, since v5.19. */
 #define LEDGER_LCB_SPIN 0x1
 #define LEDGER_LCB_SEMAPHORE (0x2 | 0x4 | 0x10)
@@ -117,7 +111,7 @@ handler ledger_on_sched_wakeup(u64 *ctx, u64 now, u32 cpu, struct cpu_row *row)
 		return;
 	place = ledger_place_of(pid);
 	/* One that has slept since before the start. */
-	if (place == LEDGER_NONE && !read_kernel(thread, LEDGER_SMALL, TASK_STRUCT__ON_CPU))
+	if (place == LEDGER_NONE && !read_small(thread, TASK_STRUCT__ON_CPU))
 		place = ledger_claim(thread, pid, now, here);
 	task = ledger_row(place);
 	if (!task || (task->state && task->state != LEDGER_BLOCKED))
@@ -153,7 +147,7 @@ handler ledger_on_sched_migrate_task(u64 *ctx, u64 now, u32 cpu, struct cpu_row 
 	struct ledger_cpu *here = ledger_cpu_of(cpu);
 	struct ledger_task *task;
 
-	if (!here || read_kernel(thread, LEDGER_SMALL, TASK_STRUCT__ON_RQ) != LEDGER_ON_RQ_MIGRATING)
+	if (!here || read_small(thread, TASK_STRUCT__ON_RQ) != LEDGER_ON_RQ_MIGRATING)
 		return;
 	task = ledger_row(ledger_place_of(read_kernel(thread, u32, TASK_STRUCT__PID)));
 	if (!task || task->state != LEDGER_WAITING)

@@ -43,7 +43,7 @@ helper bool is_queued(void *task)
 	if (read_kernel(task, u8, TASK_STRUCT__SE__SCHED_DELAYED))
 		return false;
 #endif
-	return read_kernel(task, u32, TASK_STRUCT__ON_RQ);
+	return read_small(task, TASK_STRUCT__ON_RQ);
 }
 
 helper void count_collision(u32 cpu)
@@ -255,7 +255,7 @@ handler runqueue_on_sched_migrate_task(u64 *ctx, u64 now, u32 cpu, struct cpu_ro
 	struct runqueue_move *move;
 	u64 from;
 
-	if (read_kernel(task, u32, TASK_STRUCT__ON_RQ) != ON_RQ_MIGRATING)
+	if (read_small(task, TASK_STRUCT__ON_RQ) != ON_RQ_MIGRATING)
 		return;
 	move = runqueue_moves.lookup(&index);
 	if (!move)

@@ -87,6 +87,12 @@ def test_a_bitfield_is_found_by_its_bit(small: Btf):
     assert (small.bit_offset("task.bit"), small.bit_offset("task.c"), small.bit_offset("task.none")) == (195, 128, None)
 
 
+def test_sizes_are_those_of_the_members_types(small: Btf):
+    sizes = {"task.a": 4, "task.part": 8, "task.c": 8, "task.bit": 4, "task": 32}
+    assert {path: small.member_size(path) for path in sizes} == sizes
+    assert small.member_size("task.none") is None
+
+
 def test_enumerators(small: Btf):
     assert small.enum_value("kinds", "SEVEN") == 7
     assert small.enum_value("kinds", "EIGHT") is None
@@ -149,6 +155,11 @@ def test_every_member_of_some_structs_is_where_bpftool_sees_it(kernel: Btf):
                 bits = member["bits_offset"]
                 expected = None if bits % 8 else bits // 8
                 assert kernel.member_offset(f"{name}.{member['name']}") == expected, (name, member)
+
+
+def test_sizes_of_pointers_arrays_and_numbers(kernel: Btf):
+    sizes = {"task_struct.comm": 16, "task_struct.stack": 8, "task_struct.pid": 4, "task_struct.prio": 4}
+    assert {path: kernel.member_size(path) for path in sizes} == sizes
 
 
 def test_all_tracepoints_have_the_ids_that_bpftool_gives(kernel: Btf):

@@ -65,8 +65,8 @@ PROBE = Probe(
         Member("worker_pool.cpu"),
         Member("worker_pool.id"),
         Member("worker_pool.worklist"),
-        # Since 82607adcf9cd ("workqueue: implement lockup detector") (in v4.5).
-        Member("worker_pool.watchdog_ts"),
+        # Since 82607adcf9cd ("workqueue: implement lockup detector") (in v4.5); by its other name in v7.2.
+        Member("worker_pool.watchdog_ts", otherwise=("worker_pool.last_progress_ts",)),
     ),
     maps=(
         Map("workqueue_rows", "workqueue_row", ("cpu",)),

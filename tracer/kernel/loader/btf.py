@@ -84,6 +84,17 @@ class Btf:
     def bit_offset(self, path):
         # type: (str) -> Optional[int]
         """Return the offset of a member in bits: bitfields need not begin with a byte."""
+        found = self._walk(path)
+        return found[0] if found is not None else None
+
+    def member_size(self, path):
+        # type: (str) -> Optional[int]
+        """Return a member's size in bytes, of a bitfield that of its type; None where the kernel has no such member."""
+        found = self._walk(path)
+        return self._size(found[1]) if found is not None else None
+
+    def _walk(self, path):
+        # type: (str) -> Optional[Tuple[int, int]]
         parts = path.split(".")
         type_id = self._find(_STRUCT, parts[0])
         offset_bits = 0
@@ -95,7 +106,17 @@ class Btf:
                 return None
             offset_bits += found[0]
             type_id = found[1]
-        return offset_bits if type_id is not None else None
+        return (offset_bits, type_id) if type_id is not None else None
+
+    def _size(self, type_id):
+        # type: (int) -> int
+        type_id = self._resolve(type_id)
+        kind, at = self._kind(type_id), self._starts[type_id]
+        if kind == _PTR:
+            return struct.calcsize("P")
+        if kind == _ARRAY:
+            return self._size(self._words[at + 3]) * self._words[at + 5]
+        return self._words[at + 2]
 
     def _member(self, type_id, name):
         # type: (int, str) -> Optional[Tuple[int, int]]

@@ -109,11 +109,12 @@ class Loader:
         macros = {}  # type: Dict[str, int]
         for member in probe["members"]:
             find = btf.bit_offset if member["bit"] else btf.member_offset
-            offsets = [offset for offset in map(find, member["paths"]) if offset is not None]
-            if offsets and member["bit"]:
-                macros[member["macro"]], macros[member["macro"] + "__BIT"] = divmod(offsets[0], 8)
-            elif offsets:
-                macros[member["macro"]] = offsets[0]
+            found = [path for path in member["paths"] if find(path) is not None]
+            if found and member["bit"]:
+                macros[member["macro"]], macros[member["macro"] + "__BIT"] = divmod(find(found[0]) or 0, 8)
+            elif found:
+                macros[member["macro"]] = find(found[0]) or 0
+                macros[member["macro"] + "__SIZE"] = btf.member_size(found[0]) or 0
             elif not member["optional"]:
                 return "this kernel has no {}".format(" or ".join(member["paths"])), {}
         for enum, name, optional in probe["enums"]:
