@@ -1,4 +1,4 @@
-"""How numbers, times and columns look: the one copy of every format people read.
+"""What times are counted in, and how numbers, times and columns look: the one copy of every format people read.
 
 Durations come in as nanoseconds, sizes as bytes, shares as fractions. What was not measured (NaN) is
 ``–``, never 0; what lies above the last histogram edge (inf) is ``> 128 s``.
@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 
 __all__ = [
     "MISSING",
+    "SECOND",
     "at_most",
     "clip",
     "count",
@@ -27,10 +28,11 @@ __all__ = [
     "throughput",
 ]
 
+#: Times are whole nanoseconds: so many make a second.
+SECOND = 1_000_000_000
 MISSING = "–"
 # Narrow no-break space: groups digits without looking like two fields, and no line break inside a number.
 _GROUP = "\u202f"
-_SECOND = 1e9
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86400.0
@@ -45,11 +47,11 @@ def duration(ns: float) -> str:
         return f"> {duration(_FIRST_UNKNOWN_NS)}"
     if ns < 0:
         return f"-{duration(-ns)}"
-    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms"), (128.5e9, _SECOND, "s")):
+    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms"), (128.5e9, SECOND, "s")):
         # Compare what will be printed: 999.6 µs rounds to 1 ms, not to 1e+03 µs.
         if _round3(ns) < limit:
             return f"{_digits(ns / scale)} {unit}"
-    return _long(ns / _SECOND)
+    return _long(ns / SECOND)
 
 
 def _long(seconds: float) -> str:
@@ -119,7 +121,7 @@ def moment(unix_ns: float, *, date: bool = True) -> str:
     if math.isnan(unix_ns):
         return MISSING
     try:
-        when = datetime.fromtimestamp(unix_ns / _SECOND, tz=timezone.utc)
+        when = datetime.fromtimestamp(unix_ns / SECOND, tz=timezone.utc)
     except (OverflowError, OSError, ValueError):
         return MISSING
     return when.strftime("%Y-%m-%d %H:%M:%S UTC" if date else "%H:%M:%S UTC")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tracer import units
 from tracer.alerts.alert import Countdown
 from tracer.alerts.rule import View
+from tracer.units import SECOND
 
 __all__ = [
     "Budget",
@@ -27,7 +28,6 @@ __all__ = [
     "workqueue",
 ]
 
-_SECOND = 1_000_000_000
 # The soft lockup detector counts in units of 2^30 ns; source: get_timestamp() in kernel/watchdog.c.
 _WATCHDOG_UNIT_NS = 1 << 30
 # rcu_jiffies_till_stall_check() holds rcu_cpu_stall_timeout to these; source: kernel/rcu/tree_stall.h.
@@ -71,7 +71,7 @@ class Budget:
 
 def watchdog_period_ns(view: View) -> int:
     """Return how often the kernel's watchdog wants to be fed. Source: set_sample_period() in kernel/watchdog.c."""
-    return view.number("kernel.watchdog_thresh", 10) * 2 * _SECOND // 5
+    return view.number("kernel.watchdog_thresh", 10) * 2 * SECOND // 5
 
 
 def soft_lockup(view: View) -> Budget:
@@ -141,8 +141,8 @@ def hung_task(view: View, blocked: int = 1) -> Budget:
         return Budget(name, None, None, setting, _lacking(view, "kernel.hung_task_timeout_secs"))
     interval = view.number("kernel.hung_task_check_interval_secs", 0)
     interval = min(interval, timeout) if interval > 0 else timeout
-    soonest_ns = math.ceil(timeout / interval) * interval * _SECOND
-    logs_ns = interval * _SECOND + soonest_ns
+    soonest_ns = math.ceil(timeout / interval) * interval * SECOND
+    logs_ns = interval * SECOND + soonest_ns
     needed = view.number("kernel.hung_task_panic", 0)
     return Budget(name, logs_ns, logs_ns if 0 < needed <= blocked else None, setting, soonest_ns=soonest_ns)
 
@@ -161,7 +161,7 @@ def rcu_stall(view: View, seen: int = 0) -> Budget:
         return Budget(name, None, None, setting, "rcupdate.rcu_cpu_stall_suppress=1")
     timeout = min(max(view.number("rcupdate.rcu_cpu_stall_timeout", 21), _RCU_LEAST_S), _RCU_MOST_S)
     # 3 jiffies more each time, at most 30 ms; and one for the tick that looks.
-    logs_ns = timeout * _SECOND + _SECOND // 10
+    logs_ns = timeout * SECOND + SECOND // 10
     more = max(view.number("kernel.max_rcu_stall_to_panic", 0) - 1 - seen, 0)
     panics_ns = logs_ns + more * 3 * logs_ns
     return Budget(name, logs_ns, panics_ns if view.number("kernel.panic_on_rcu_stall", 0) > 0 else None, setting)
@@ -185,7 +185,7 @@ def workqueue(view: View, seen: int = 0) -> Budget:
         looks.append(max(reports - seen, 1) + 1)
     if seconds > 0:
         looks.append(math.ceil(max(seconds, thresh) / thresh) + 1)
-    return Budget(name, 2 * thresh * _SECOND, min(looks) * thresh * _SECOND if looks else None, setting)
+    return Budget(name, 2 * thresh * SECOND, min(looks) * thresh * SECOND if looks else None, setting)
 
 
 def oom(view: View, left_ns: int) -> Budget:
@@ -204,7 +204,7 @@ def after_panic(view: View) -> str:
     seconds = view.number("kernel.panic", 0)
     if seconds < 0:
         return "reboots at once"
-    return f"reboots after {units.duration(seconds * _SECOND)}" if seconds else "hangs for ever (kernel.panic=0)"
+    return f"reboots after {units.duration(seconds * SECOND)}" if seconds else "hangs for ever (kernel.panic=0)"
 
 
 def _watchdog_off(view: View, own: str) -> str:

@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer.alerts.rule import View
+from tracer.units import SECOND
 from tracer.window import Window
 
 __all__ = ["latest", "recent", "series", "total"]
 
-_SECOND = 1_000_000_000
 _Floats = npt.NDArray[np.float64]
 
 
 def recent(view: View, table: tuple[str, str], span_ns: int) -> tuple[list[Window], float]:
     """Return the windows with rows of the last ``span_ns``, and how many seconds they cover together."""
-    first_ns = view.now_ns - span_ns - _SECOND // 2
+    first_ns = view.now_ns - span_ns - SECOND // 2
     windows = [window for window in latest(view, table, lambda window: window.start_ns >= first_ns) if len(window.rows)]
     return windows, sum(window.seconds for window in windows)
 
@@ -36,6 +36,6 @@ def total(windows: Sequence[Window], column: str) -> float:
 
 def series(windows: Sequence[Window], columns: tuple[str, ...]) -> tuple[_Floats, _Floats]:
     """Return the times in s and the sums of some columns, those that this kernel has."""
-    ends = np.array([window.end_ns for window in windows], "f8") / _SECOND
+    ends = np.array([window.end_ns for window in windows], "f8") / SECOND
     sums = [sum(float(w.rows[name][0]) for name in columns if name in (w.rows.dtype.names or ())) for w in windows]
     return ends, np.array(sums)

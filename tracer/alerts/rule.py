@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracer.alerts.alert import Condition
+from tracer.units import SECOND
 from tracer.window import Window
 
 __all__ = ["Rule", "View"]
 
-_SECOND = 1_000_000_000
 _LIMITS = re.compile(r"\bSeverity: (.*?)(?=\n\s*\n|\sCountdown: |\Z)", re.DOTALL)
 
 
@@ -92,8 +92,8 @@ class Rule:
     echoes: tuple[str, ...] = ()
     fast: bool = False
     for_ns: int = 0
-    keep_ns: int = 10 * _SECOND
-    again_ns: int = 300 * _SECOND
+    keep_ns: int = 10 * SECOND
+    again_ns: int = 300 * SECOND
 
     @property
     def limits(self) -> str:

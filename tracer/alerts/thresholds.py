@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracer.units import SECOND
+
 __all__ = [
     "EXHAUSTION_DRIVER_LEFT",
     "EXHAUSTION_OVER",
@@ -57,24 +59,23 @@ __all__ = [
     "TX_TIMEOUTS_SPAN_NS",
 ]
 
-_SECOND: Final = 1_000_000_000
-_MINUTE: Final = 60 * _SECOND
+_MINUTE: Final = 60 * SECOND
 
 # The kernel side tells a stall when it is 1 s old (CPUSTALL_THRESHOLD_NS); its own detector acts at 24 s.
-STALL_WARN_NS: Final = 1 * _SECOND
-STALL_PAGE_NS: Final = 5 * _SECOND
+STALL_WARN_NS: Final = 1 * SECOND
+STALL_PAGE_NS: Final = 5 * SECOND
 # A quarter of the 10 s between two looks of the NMI watchdog.
-HARD_LOCKUP_NS: Final = 5 * _SECOND // 2
+HARD_LOCKUP_NS: Final = 5 * SECOND // 2
 # The watchdog's thread has the highest priority there is: on a sound CPU it comes within a millisecond.
-UNFED_NS: Final = 1 * _SECOND
+UNFED_NS: Final = 1 * SECOND
 
 # Real-time throttling gives others 50 ms of every second; a tiny CPU quota makes a group wait for a second or two.
-STARVED_WARN_NS: Final = 5 * _SECOND
-STARVED_PAGE_NS: Final = 20 * _SECOND
+STARVED_WARN_NS: Final = 5 * SECOND
+STARVED_PAGE_NS: Final = 20 * SECOND
 
 # Drivers' transmit watchdogs speak at 5 s; ksoftirqd shares the CPU fairly, tenths of a second are load.
-SOFTIRQ_WARN_NS: Final = 1 * _SECOND
-SOFTIRQ_PAGE_NS: Final = 5 * _SECOND
+SOFTIRQ_WARN_NS: Final = 1 * SECOND
+SOFTIRQ_PAGE_NS: Final = 5 * SECOND
 
 # A queue whose polls are all full has had more to do than the CPU can do, for as long as that lasts.
 NAPI_FULL: Final = 0.95
@@ -94,9 +95,9 @@ EXHAUSTION_WARN_NS: Final = 60 * _MINUTE
 EXHAUSTION_OVER: Final = 2
 # A slope has to last for half the time that is left, within these: a fast leak is told before a start-up's allocations
 # would be, and those end.
-EXHAUSTION_SPAN_LEAST_NS: Final = 15 * _SECOND
-EXHAUSTION_SPAN_NS: Final = 60 * _SECOND
-EXHAUSTION_SPAN_MOST_NS: Final = 120 * _SECOND
+EXHAUSTION_SPAN_LEAST_NS: Final = 15 * SECOND
+EXHAUSTION_SPAN_NS: Final = 60 * SECOND
+EXHAUSTION_SPAN_MOST_NS: Final = 120 * SECOND
 # From this share of what goes, the kernel's own objects are the cause: nothing but a leak takes those steadily.
 KERNEL_SHARE: Final = 0.5
 # Less is not called the cause of anything.
@@ -110,7 +111,7 @@ EXHAUSTION_PANIC_LEFT: Final = 0.50
 
 # Over this span: allocations a second that had to reclaim first, and the share of time in which some or all tasks
 # waited for memory (PSI). Streaming files through a full page cache shows neither.
-RECLAIM_SPAN_NS: Final = 8 * _SECOND
+RECLAIM_SPAN_NS: Final = 8 * SECOND
 RECLAIM_STALLS: Final = 100
 RECLAIM_STALLS_ALONE: Final = 1000
 RECLAIM_SOME: Final = 0.20
@@ -126,14 +127,14 @@ RECENT_NS: Final = _MINUTE
 LIMIT_SHARE: Final = 0.25
 LIMIT_NS: Final = 10 * _MINUTE
 PACE_LEAST: Final = 5
-PACE_LEAST_NS: Final = 4 * _SECOND
+PACE_LEAST_NS: Final = 4 * SECOND
 
 # A quarter of khungtaskd's 120 s, of RCU's 21 s, of the workqueue watchdog's 30 s.
-HUNG_WARN_NS: Final = 30 * _SECOND
-RCU_WARN_NS: Final = 5 * _SECOND
+HUNG_WARN_NS: Final = 30 * SECOND
+RCU_WARN_NS: Final = 5 * SECOND
 # A grace period takes some 10 ms: one of this age, beside a CPU that is held up, waits for that.
-RCU_HELD_WAIT_NS: Final = _SECOND // 4
-POOL_WARN_NS: Final = 15 * _SECOND // 2
+RCU_HELD_WAIT_NS: Final = SECOND // 4
+POOL_WARN_NS: Final = 15 * SECOND // 2
 # Killable sleeps end in no panic; a file server that restarts takes tens of seconds.
 BLOCKED_WARN_NS: Final = _MINUTE
 # A work that writes back a full page cache to a slow drive takes a minute or two.

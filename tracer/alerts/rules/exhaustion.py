@@ -13,12 +13,11 @@ from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.histories import recent, series
 from tracer.alerts.rule import Rule, View
 from tracer.alerts.slopes import PART, steady_fall, still_falls
-from tracer.units import duration, memory, percent
+from tracer.units import SECOND, duration, memory, percent
 from tracer.window import Window
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _INFO, _GROWERS = ("memory", "info"), ("memory", "growers")
 _SUBJECT = Subject("memory")
 
@@ -54,7 +53,7 @@ class _Fall:
 
     @property
     def time_left_ns(self) -> int:
-        return int(self.left / self.pace * _SECOND)
+        return int(self.left / self.pace * SECOND)
 
 
 def _exhaustion(view: View) -> Iterator[Condition]:
@@ -95,7 +94,7 @@ def _told(view: View, fall: _Fall, kind: str, grower: str, severity: Severity) -
         f"memory is gone in {duration(fall.time_left_ns)} at {memory(fall.pace)} per second: {memory(fall.left)} left, "
         f"and it goes to {grower}{f', most of all {named}' if named else ''}{after}",
         fall.since_ns,
-        {"left_bytes": fall.left, "bytes_per_s": fall.pace, "time_left_s": fall.time_left_ns / _SECOND},
+        {"left_bytes": fall.left, "bytes_per_s": fall.pace, "time_left_s": fall.time_left_ns / SECOND},
         Culprit(context=named or grower),
         # A slope is no timer: without the panic there is nothing to count down to.
         budget.countdown(view.now_ns) if budget.panics_ns is not None else None,
@@ -108,9 +107,9 @@ def _fall(windows: Sequence[Window]) -> _Fall | None:
         return None
     times, left = series(windows, _LEFT)
     for span_ns in _SPANS:
-        start = times >= times[-1] - span_ns / _SECOND - 0.5
+        start = times >= times[-1] - span_ns / SECOND - 0.5
         covered = times[-1] - times[start][0]
-        if covered < 0.9 * span_ns / _SECOND:
+        if covered < 0.9 * span_ns / SECOND:
             continue
         pace = steady_fall(times[start], left[start])
         if pace > 0:
@@ -126,7 +125,7 @@ def _may_fall(windows: Sequence[Window], span_ns: int, within_ns: int) -> bool:
     It is what ``steady_fall`` asks of each quarter, at a glance: nearly always nothing falls like that.
     """
     # A span that is covered by nine tenths will do: its quarter may begin anywhere here.
-    since_ns = windows[-1].end_ns - span_ns // 4 - _SECOND // 2
+    since_ns = windows[-1].end_ns - span_ns // 4 - SECOND // 2
     first = next((n for n in range(len(windows) - 1, -1, -1) if windows[n].end_ns <= since_ns), 0)
     _, left = series(windows[first:], _LEFT)
     fallen = float(left.max() - left[-1])
@@ -136,7 +135,7 @@ def _may_fall(windows: Sequence[Window], span_ns: int, within_ns: int) -> bool:
 def _grower(windows: Sequence[Window], fall: _Fall) -> tuple[str, float, str]:
     """Return whose memory grows (kernel, driver, user), its share of what is lost, and what to call it."""
     falling = [window for window in windows if window.end_ns >= fall.since_ns]
-    seconds = max((falling[-1].end_ns - falling[0].end_ns) / _SECOND, 1e-9)
+    seconds = max((falling[-1].end_ns - falling[0].end_ns) / SECOND, 1e-9)
     lost = fall.pace * seconds
     shares = {
         (kind, title): _grown(falling, column) / lost
@@ -177,7 +176,7 @@ def _named(view: View, kind: str, fall: _Fall) -> str:
         return ""
     what = "slab" if kind == "kernel" else "cgroup"
     rows = window.rows[window.rows["kind"] == what.encode()]
-    paces = rows["grown"] / np.maximum(rows["over_ns"], 1) * _SECOND
+    paces = rows["grown"] / np.maximum(rows["over_ns"], 1) * SECOND
     if not len(rows) or paces.max() < limits.NAMED_SHARE * fall.pace:
         return ""
     name = culprits.text(rows["name"][int(np.argmax(paces))])

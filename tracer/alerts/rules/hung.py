@@ -13,11 +13,10 @@ from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Countdown, Culprit, Severity, Subject
 from tracer.alerts.logpatterns import LINES, found
 from tracer.alerts.rule import Rule, View
-from tracer.units import duration, many
+from tracer.units import SECOND, duration, many
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _BLOCKED, _DETECTOR = ("hung", "blocked"), ("hung", "detector")
 _REPORTED = Subject("node", "hung tasks")
 
@@ -63,7 +62,7 @@ def _hung(view: View) -> Iterator[Condition]:
         Severity.PAGE if budget.panics_ns is not None else Severity.WARNING,
         f"{_told(blocked, oldest)}{unsure}{budget.remark}",
         since_ns,
-        {"tasks": blocked, "blocked_s": int(oldest["age_ns"]) / _SECOND},
+        {"tasks": blocked, "blocked_s": int(oldest["age_ns"]) / SECOND},
         _culprit(oldest),
         _by_scans(view, countdown, since_ns) if countdown else None,
     )
@@ -81,10 +80,10 @@ def _by_scans(view: View, countdown: Countdown, since_ns: int) -> Countdown:
         return countdown
     timeout = view.number("kernel.hung_task_timeout_secs", 120)
     every = view.number("kernel.hung_task_check_interval_secs", 0) or timeout
-    every_ns = min(every, timeout) * _SECOND
+    every_ns = min(every, timeout) * SECOND
     earliest_ns = scanned_ns - (window.end_ns - window.start_ns)
     noted_ns = scanned_ns + math.ceil((since_ns - earliest_ns) / every_ns) * every_ns
-    acts_ns = noted_ns + math.ceil(timeout * _SECOND / every_ns) * every_ns
+    acts_ns = noted_ns + math.ceil(timeout * SECOND / every_ns) * every_ns
     return replace(countdown, latest_ns=min(countdown.latest_ns, acts_ns))
 
 
@@ -97,7 +96,7 @@ def _killable(view: View) -> Iterator[Condition]:
             Severity.WARNING,
             f"{_told(len(due), due[0])}; killable sleeps do not trigger the hung task detector",
             int(due[0]["since_ns"]),
-            {"tasks": len(due), "blocked_s": int(due[0]["age_ns"]) / _SECOND},
+            {"tasks": len(due), "blocked_s": int(due[0]["age_ns"]) / SECOND},
             _culprit(due[0]),
         )
 

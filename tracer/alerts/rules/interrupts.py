@@ -13,11 +13,10 @@ from tracer.alerts.rule import Rule, View
 from tracer.alerts.rules.cpus import is_ksoftirqd, stuck_cpus
 from tracer.layouts import constants
 from tracer.probe import SOFTIRQS
-from tracer.units import duration, many, percent, rate
+from tracer.units import SECOND, duration, many, percent, rate
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _OPEN, _WORST = ("cpustall", "open"), ("softirq", "worst")
 _POLL, _RUN = ("napi", "poll"), ("hardirq", "run")
 _DELAY = constants("softirq")["SOFTIRQ_WORST_DELAY"]
@@ -35,7 +34,7 @@ def _unserved(view: View) -> Iterator[Condition]:
         if row["kind"] == _DELAY:
             found.setdefault(int(row["cpu"]), _served_late(row))
     for cpu, condition in sorted(found.items()):
-        if cpu not in stuck and condition.numbers["delayed_s"] * _SECOND >= limits.SOFTIRQ_WARN_NS:
+        if cpu not in stuck and condition.numbers["delayed_s"] * SECOND >= limits.SOFTIRQ_WARN_NS:
             yield condition
 
 
@@ -43,7 +42,7 @@ def _waiting(row: np.void, end_ns: int) -> Condition:
     cpu, age_ns = int(row["cpu"]), int(row["age_ns"])
     severity = Severity.PAGE if age_ns >= limits.SOFTIRQ_PAGE_NS else Severity.WARNING
     summary = f"CPU {cpu}: softirqs have been waiting for {duration(age_ns)}: ksoftirqd/{cpu} is ready and does not run"
-    return Condition(Subject("cpu", str(cpu)), severity, summary, end_ns - age_ns, {"delayed_s": age_ns / _SECOND})
+    return Condition(Subject("cpu", str(cpu)), severity, summary, end_ns - age_ns, {"delayed_s": age_ns / SECOND})
 
 
 def _served_late(row: np.void) -> Condition:
@@ -56,7 +55,7 @@ def _served_late(row: np.void) -> Condition:
         Severity.WARNING,
         summary,
         int(row["time_ns"]) - delay_ns,
-        {"delayed_s": delay_ns / _SECOND},
+        {"delayed_s": delay_ns / SECOND},
         Culprit(holder) if holder else None,
     )
 
@@ -97,7 +96,7 @@ def _storm(view: View) -> Iterator[Condition]:
         if share < limits.STORM_WARN:
             continue
         top = rows[here][np.argmax(spent[here])]
-        runs = float(top["slots"].sum() + top["none_count"]) / (length_ns / _SECOND)
+        runs = float(top["slots"].sum() + top["none_count"]) / (length_ns / SECOND)
         line = culprits.text(top["name"])
         line = f"irq {top['irq']} {line}".rstrip() if 0 <= int(top["irq"]) < _FIRST_VECTOR else line
         yield Condition(
@@ -140,7 +139,7 @@ interval, have been full for 5 s. Busy-polling applications (budgets below {limi
         next="spread the queue (more queues, RSS, RPS) or find the sender; see rx_missed and rx_dropped of the device",
         judge=_full_budget,
         needs=(_POLL,),
-        for_ns=5 * _SECOND,
+        for_ns=5 * SECOND,
     ),
     Rule(
         name="interrupt-storm",
@@ -154,6 +153,6 @@ Severity: warning from {percent(limits.STORM_WARN)} of a CPU for 3 s, page from 
         next="stop or reset the device behind that line (/proc/interrupts); moving the line only moves the storm",
         judge=_storm,
         needs=(_RUN,),
-        for_ns=3 * _SECOND,
+        for_ns=3 * SECOND,
     ),
 )

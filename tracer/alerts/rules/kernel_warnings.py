@@ -17,7 +17,6 @@ from tracer.window import Window
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _COUNTS = ("detectors", "counts")
 
 #: What each count counts, and how bad one of them is.

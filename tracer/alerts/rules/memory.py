@@ -10,21 +10,20 @@ from tracer.alerts.alert import Condition, Severity, Subject
 from tracer.alerts.histories import recent, total
 from tracer.alerts.logpatterns import LINES
 from tracer.alerts.rule import Rule, View
-from tracer.units import duration, many, memory, percent, rate
+from tracer.units import SECOND, duration, many, memory, percent, rate
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _INFO, _EFFORT = kills.INFO, kills.EFFORT
 _SUBJECT = Subject("memory")
 
 
 def _reclaim(view: View) -> Iterator[Condition]:
     windows, seconds = recent(view, _EFFORT, limits.RECLAIM_SPAN_NS)
-    if seconds < 0.9 * limits.RECLAIM_SPAN_NS / _SECOND:
+    if seconds < 0.9 * limits.RECLAIM_SPAN_NS / SECOND:
         return
     stalls = total(windows, "allocation_stalls") / seconds
-    some, full = (total(windows, name) / (seconds * _SECOND) for name in ("some_ns", "full_ns"))
+    some, full = (total(windows, name) / (seconds * SECOND) for name in ("some_ns", "full_ns"))
     measured = "some_ns" in (windows[-1].rows.dtype.names or ())
     if measured and (stalls < limits.RECLAIM_STALLS or some < limits.RECLAIM_SOME):
         return

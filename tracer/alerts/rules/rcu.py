@@ -11,11 +11,10 @@ from tracer.alerts.alert import Condition, Countdown, Culprit, Severity, Subject
 from tracer.alerts.deadlines import Budget
 from tracer.alerts.logpatterns import LINES, found
 from tracer.alerts.rule import Rule, View
-from tracer.units import duration
+from tracer.units import SECOND, duration
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _GRACE, _COUNTS = ("rcu", "grace"), ("detectors", "counts")
 _STALLS, _OPEN = ("cpustall", "stalls"), ("cpustall", "open")
 _SUBJECT = Subject("node", "rcu")
@@ -50,7 +49,7 @@ def _stall(view: View) -> Iterator[Condition]:
         f"a grace period of RCU has not ended for {duration(age_ns)} (usual: some 10 ms)"
         f"{held.told if held else ''}{budget.remark}",
         since_ns,
-        {"grace_period_s": age_ns / _SECOND},
+        {"grace_period_s": age_ns / SECOND},
         held.culprit if held else None,
         budget.countdown(since_ns),
     )

@@ -10,11 +10,10 @@ from tracer.alerts import culprits, deadlines
 from tracer.alerts import thresholds as limits
 from tracer.alerts.alert import Condition, Culprit, Severity, Subject
 from tracer.alerts.rule import Rule, View
-from tracer.units import duration
+from tracer.units import SECOND, duration
 
 __all__ = ["RULES"]
 
-_SECOND = 1_000_000_000
 _OPEN = ("workqueue", "open")
 
 
@@ -39,7 +38,7 @@ def _stuck(view: View) -> Iterator[Condition]:
             Severity.PAGE if page else Severity.WARNING,
             f"the kernel's workers of {whose} have begun nothing for {duration(age_ns)}; {waits} waits{budget.remark}",
             int(pool["since_ns"]),
-            {"stuck_s": age_ns / _SECOND},
+            {"stuck_s": age_ns / SECOND},
             _at_work(at_work[0], view) if len(at_work) else None,
             budget.countdown(int(pool["since_ns"])),
         )
@@ -58,7 +57,7 @@ def _long(view: View) -> Iterator[Condition]:
                 Severity.WARNING if age_ns >= limits.LONG_WORK_WARN_NS else Severity.INFO,
                 f"the kernel work {function} has been running for {duration(age_ns)}",
                 int(row["since_ns"]),
-                {"running_s": age_ns / _SECOND},
+                {"running_s": age_ns / SECOND},
                 _at_work(row, view),
             )
 
