@@ -18,18 +18,18 @@ from tracer.closeup.ring import Ring
 from tracer.closeup.standby import Standby
 from tracer.closeup.terms import BEFORE_NS, Budget
 from tracer.probe import Probe
+from tracer.units import SECOND
 
 __all__ = ["Closeups"]
 
-_SECOND = 1_000_000_000
 #: An alert whose node is in no state for more waits so long for a better one.
-_PATIENCE_NS = 30 * _SECOND
+_PATIENCE_NS = 30 * SECOND
 #: Alerts that have had their turn.
 _MOST_KNOWN = 1024
 #: Alerts that share one.
 _MOST_ALERTS = 8
 #: The worker has an alarm, at 3 minutes and the seconds; whoever has not answered then never will.
-_LATEST_NS = 300 * _SECOND
+_LATEST_NS = 300 * SECOND
 
 
 @dataclass

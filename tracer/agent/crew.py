@@ -13,15 +13,15 @@ from tracer.agent.wire import Wire
 from tracer.alerts.alert import Alert
 from tracer.kernel import forking
 from tracer.kernel.session import Session
+from tracer.units import SECOND
 
 __all__ = ["Crew", "Post"]
 
-_SECOND = 1_000_000_000
 #: One that dies is replaced, and one that dies again after twice as long, up to 5 minutes.
-_AGAIN_NS = 5 * _SECOND
+_AGAIN_NS = 5 * SECOND
 _MOST_DOUBLED = 6
 #: One that has not turned for so long is told: its CPU may be the one that is stuck.
-_SILENT_NS = 2 * _SECOND
+_SILENT_NS = 2 * SECOND
 #: A stream's goodbye may take one.
 _GOODBYE_SECONDS = 2.0
 
@@ -98,7 +98,7 @@ class Crew:
             silent = now_ns - beat_ns > _SILENT_NS
             if silent != post.silent:
                 post.silent = silent
-                how = f"has not run for {(now_ns - beat_ns) / _SECOND:.1f} s" if silent else "runs again"
+                how = f"has not run for {(now_ns - beat_ns) / SECOND:.1f} s" if silent else "runs again"
                 notes.append(f"sentinel {post.number} on CPU {post.cpu} {how}")
         return notes
 

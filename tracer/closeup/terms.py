@@ -11,19 +11,19 @@ from tracer.alerts.alert import Alert, Severity, State
 from tracer.errors import UsageError
 from tracer.probe import Probe
 from tracer.probes import find_probe
+from tracer.units import SECOND
 
 __all__ = ["BEFORE_NS", "MOST_BYTES", "MOST_KEPT", "Budget", "Terms"]
 
-_SECOND = 1_000_000_000
-_DAY_NS = 86_400 * _SECOND
+_DAY_NS = 86_400 * SECOND
 #: What the agent saw before the alert goes into the same recording: settings are told once a minute.
-BEFORE_NS = 65 * _SECOND
+BEFORE_NS = 65 * SECOND
 #: Of all that is kept in the folder, by number and size: the oldest go.
 MOST_KEPT = 20
 MOST_BYTES = 256 << 20
 #: Where whose time goes, and in which functions. runqueue_cgroup would bring a second runqueue along.
 _PROBES = ("oncpu", "offcpu", "ledger")
-_SHORTEST_NS, _LONGEST_NS = 2 * _SECOND, 60 * _SECOND
+_SHORTEST_NS, _LONGEST_NS = 2 * SECOND, 60 * SECOND
 _MOST_A_DAY = 288
 
 

@@ -6,12 +6,13 @@ import os
 import time
 from dataclasses import dataclass
 
+from tracer.units import SECOND
+
 __all__ = ["Census", "Process", "cgroup_paths", "process"]
 
 #: Processes looked at in one turn: beyond, those with the highest numbers are left out.
 MOST = 32768
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SECOND = 1_000_000_000
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of include/linux/sched.h
 
 
@@ -75,7 +76,7 @@ def process(pid: int) -> Process | None:
     if flags & _KERNEL_THREAD:
         return None
     asleep_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return Process(pid, head.partition(b"(")[2], ticks, ticks * _SECOND // _TICKS - asleep_ns)
+    return Process(pid, head.partition(b"(")[2], ticks, ticks * SECOND // _TICKS - asleep_ns)
 
 
 def cgroup_paths(pid: int) -> list[bytes]:

@@ -11,10 +11,10 @@ from heapq import nlargest
 from tracer.kernel.cgroups import hierarchy, subfolders
 from tracer.kernel.kept import Kept
 from tracer.kernel.textfiles import number
+from tracer.units import SECOND
 
 __all__ = ["CgroupGrowth", "Grown", "SlabGrowth"]
 
-_SECOND = 1_000_000_000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 #: Caches and cgroups told at once, each.
 MOST = 8
@@ -38,7 +38,7 @@ class SlabGrowth:
     Source: slabinfo(5), get_slabinfo() in mm/slub.c.
     """
 
-    _LEAST_NS, _MOST_NS, _CHANGE, _SHARE = 10 * _SECOND, 120 * _SECOND, 64, 1000
+    _LEAST_NS, _MOST_NS, _CHANGE, _SHARE = 10 * SECOND, 120 * SECOND, 64, 1000
 
     def __init__(self, path: str = "/proc/slabinfo") -> None:
         self._file = Kept(path)
@@ -80,7 +80,7 @@ class CgroupGrowth:
     A parent whose growth is nearly all one child's is left out. At most ``_GROUPS`` are looked at.
     """
 
-    _GROUPS, _PER_SECOND, _TURN_NS = 512, 8, 10 * _SECOND
+    _GROUPS, _PER_SECOND, _TURN_NS = 512, 8, 10 * SECOND
 
     def __init__(self, proc: str = "/proc") -> None:
         is_v1, self._mount, self._root = hierarchy(b"memory", proc)
@@ -93,7 +93,7 @@ class CgroupGrowth:
 
     def step(self, now_ns: int) -> None:
         """Look at the next few groups; after the last of them, renew ``grown``."""
-        seconds = min(max((now_ns - self._stepped_ns) / _SECOND, 0.0), 4.0)
+        seconds = min(max((now_ns - self._stepped_ns) / SECOND, 0.0), 4.0)
         self._stepped_ns = now_ns
         for _ in range(int(seconds * self._PER_SECOND)):
             name, size = next(self._turn, (None, 0))
