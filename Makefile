@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 C_SOURCES = $(shell find bpf tests/vm -name "*.[ch]")
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help demo test bench bench-detect bench-cohorts bench-diff lab lab-quick twins calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
+.PHONY: help demo test bench bench-detect bench-cohorts bench-diff lab lab-quick kernels twins calm setup web lint lint-style lint-types lint-c lint-imports lint-loader lint-docs format docs wheel clean
 
 help:
 	@echo 'make demo     watch foreshock find the cause of a slow node, on this machine'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lab-quick  two of them, as tests; make test has them as well'
 	@echo 'make calm     false alarms of an agent beside heavy work, counted, into docs/false-alarms.md; takes 20 minutes'
 	@echo 'make lab      kernels that really panic, what foreshock knew before, into docs/panic-lab.md; LAB=rcu-stall for one'
+	@echo 'make kernels  what works on Linux 5.10, 6.1, 6.12 and 7.2, in guests, into docs/kernels.md; KERNELS=6.1 for one; takes 20 minutes'
 	@echo 'make twins    faults among real recordings of this machine, what compare says, into docs/twins.md; takes 15 minutes'
 	@echo 'make lint     style, types, import order, generated docs'
 	@echo 'make format   format Python and C'
@@ -52,6 +53,10 @@ lab: setup
 # Two of the lab's scenarios, as tests.
 lab-quick: setup
 	@$(PYTHON) -m pytest tests/vm
+
+# Every probe on other kernels, in guests: KERNELS="5.10 6.1".
+kernels: setup
+	@$(PYTHON) -m tests.vm.matrix $(KERNELS)
 
 # Recordings stay in TWINS, a folder.
 TWINS = /var/tmp/foreshock-twins

@@ -36,7 +36,8 @@ def probes_page() -> str:
         NOTE,
         "**light** probes are bounded enough to run always; **deep** ones are for as long as you look. Settings are "
         "compiled into the programs; every recording says which it was made with. Columns that need no words (`cpu`, "
-        "`comm`, `time_ns`) are not explained here: [architecture.md](architecture.md#tables) lists all of each table.",
+        "`comm`, `time_ns`) are not explained here: [architecture.md](architecture.md#tables) lists all of each table. "
+        "[kernels.md](kernels.md) says which works on which kernel.",
         _table(("probe", "tier", "what it sees"), rows),
         *(part for probe in probes for part in _probe(probe)),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from kernel import reads as kernel_reads
-from kernel.reads import differences, lacks, reads
 
+from tests.vm import reads as kernel_reads
+from tests.vm.reads import differences, lacks, reads
 from tracer.kernel.loader.btf import Btf
 from tracer.layouts import bpf_folder
 from tracer.probe import Member
