@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,6 @@ __all__ = ["Snapshots"]
 #: A look takes about 2 µs, a program's writes a tenth of that.
 _LOOKS = 50
 _FEW = 32
-#: At once: what comparing them takes stays in the CPU's cache.
-_COMPARED_BYTES = 64 << 10
-_NONE = np.zeros(0, "u8")
 
 
 class Snapshots:
@@ -51,21 +47,18 @@ class Snapshots:
         self._live, self.was, self.now = _Members(live), _Members(self.before), _Members(self.after)
         # As bytes: numpy copies structs member by member.
         self._bytes, self._copy, self._older = (_bytes(rows) for rows in (live, self.after, self.before))
-        self._words, self._older_words = _words(self.after), _words(self.before)
-        self._step = max(1, _COMPARED_BYTES // live.dtype.itemsize)
         self.start_ns = self.end_ns = time.monotonic_ns()
         self.rows: npt.NDArray[np.intp] = np.arange(len(live) if self._used is None else 0)
-        self._changed: npt.NDArray[np.intp] | None = None
+        #: Whether every row is copied, whoever uses it.
+        self.whole = self._used is None
 
     def take(self) -> None:
         """Copy the live rows; what was ``after`` becomes ``before``."""
         self.before, self.after = self.after, self.before
         self.was, self.now = self.now, self.was
         self._copy, self._older = self._older, self._copy
-        self._words, self._older_words = self._older_words, self._words
         self.start_ns = self.end_ns
         self._copy_rows()
-        self._changed = None
         for key in self._keys if len(self.rows) else ():
             self.now[key][self.rows] = self._live[key][self.rows]
         for peak in self._peaks if len(self.rows) else ():
@@ -79,8 +72,9 @@ class Snapshots:
         elif self._used is None:
             np.copyto(self._copy, self._bytes)
         else:
-            # Rows are given out for good, so each stays in every later snapshot.
-            (self.rows,) = self._used.nonzero()
+            # Rows are given out for good, so each stays in every later snapshot. Compared first: numpy counts what is
+            # not zero, then looks for it, and raises an error if there is more of it by then.
+            (self.rows,) = (self._used != 0).nonzero()
             self._copy[self.rows] = self._bytes[self.rows]
 
     def _copy_whole(self, row: int) -> bool:
@@ -92,21 +86,6 @@ class Snapshots:
                 return True
         self._copy[row] = self._older[row]
         return False
-
-    def changed(self) -> npt.NDArray[np.intp]:
-        """Return the rows in which the two copies differ in any byte: all that can have counted."""
-        if self._changed is None:
-            differences = [self._difference(start) for start in range(0, len(self.rows), self._step)]
-            differing = differences[0] if len(differences) == 1 else np.concatenate([_NONE, *differences])
-            self._changed = self.rows[differing.nonzero()]
-        return self._changed
-
-    def _difference(self, start: int) -> npt.NDArray[Any]:
-        """Return, of some of ``rows``, numbers that are 0 where the two copies are equal."""
-        end = start + self._step
-        some = slice(start, end) if self._used is None else self.rows[start:end]
-        difference: npt.NDArray[Any] = np.bitwise_or.reduce(self._words[some] ^ self._older_words[some], axis=1)
-        return difference
 
     def total(self, path: str) -> int:
         """Return the sum of a counter in ``after``, modulo its width."""
@@ -133,8 +112,3 @@ class _Members(dict[str, np.ndarray]):
 
 def _bytes(rows: np.ndarray) -> np.ndarray:
     return rows.view(f"V{rows.dtype.itemsize}")
-
-
-def _words(rows: np.ndarray) -> npt.NDArray[Any]:
-    """Return rows as numbers, shape (rows, words), as wide as every struct with 64-bit members allows."""
-    return rows.view("u8" if rows.dtype.itemsize % 8 == 0 else "u1").reshape(len(rows), -1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tracer.collect.counts import Counts
 from tracer.collect.snapshots import Snapshots
 from tracer.histogram import SLOTS
 from tracer.kernel.job import MapShape
@@ -28,7 +29,6 @@ class TableRows:
         self._axes = [(name, size) for name, (_, size) in zip(reversed(table.by), reversed(shape.axes), strict=True)]
         self._values = [(_column(path), path) for path in (*table.keys, *table.gauges, *table.peaks)]
         self._counts = [(_column(path), path) for path in table.counters]
-        self._slots = bool(table.histogram)
         fields: list[Any] = [(name, "u4") for name in table.by if name]
         fields += [(name, shape.dtype[name]) for name in table.keys]
         fields += [(_column(path), "u8") for path in (*table.counters, *table.gauges, *table.peaks)]
@@ -36,6 +36,7 @@ class TableRows:
             fields += [("sum", "u8"), ("slots", "u4", (SLOTS,))]
             self._counts += [(name, f"{table.histogram}.{name}") for name in ("sum", "slots")]
         self.dtype = np.dtype(fields)
+        self._counted = Counts(snapshots, [path for _, path in self._counts])
         self._none = np.zeros(0, self.dtype)
 
     def read(self) -> np.ndarray:
@@ -45,7 +46,7 @@ class TableRows:
         a row is given to another key, so what it counted in the interval is told under that.
         """
         snapshots = self._snapshots
-        chosen = snapshots.changed()
+        chosen = self._counted.moved()
         if not len(chosen):
             return self._none
         rows = np.empty(len(chosen), self.dtype)
@@ -58,16 +59,8 @@ class TableRows:
         for column, path in self._values:
             rows[column] = snapshots.now[path][chosen]
         for column, path in self._counts:
-            difference = snapshots.now[path][chosen]
-            difference -= snapshots.was[path][chosen]
-            rows[column] = difference
-        counted = np.zeros(len(rows), dtype=bool)
-        for column, _ in self._counts:
-            counts = rows[column]
-            counted |= counts.any(axis=1) if counts.ndim > 1 else counts > 0
-            if np.count_nonzero(counted) == len(rows):
-                return rows
-        return rows[counted]
+            np.subtract(snapshots.now[path][chosen], snapshots.was[path][chosen], out=rows[column])
+        return rows
 
 
 def _column(path: str) -> str:

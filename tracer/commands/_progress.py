@@ -42,6 +42,8 @@ class Progress:
 
     def interval(self, windows: Sequence[Window], duration_ns: int | None) -> None:
         """Say that another interval is on disk."""
+        if not self._line:
+            return
         now_ns = time.monotonic_ns()
         self._began_ns = min(self._began_ns or now_ns, *(window.start_ns for window in windows))
         seconds = (now_ns - self._began_ns) / 1e9

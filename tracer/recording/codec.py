@@ -14,6 +14,7 @@ import numpy as np
 from tracer.errors import OutputError, RecordingError
 from tracer.recording.dtypes import MAX_LAYOUTS, describe, parse_all
 from tracer.recording.frames import Frame, Kind, pack_frame
+from tracer.recording.packing import join_windows, pack
 from tracer.recording.payload import PLACE_OF_MAP, unpack_payload
 from tracer.recording.rows import decode_window, encode_window, fill_window, pass_window, skip_window
 from tracer.window import Window
@@ -57,13 +58,12 @@ class FrameEncoder:
             description, columns = encode_window(window, layouts[window.rows.dtype])
             described.append(description)
             data += columns
-        structure: dict[str, Any] = {"sequence": self._sequence, "windows": described}
-        if new:
-            structure["layouts"] = new
+        more: dict[str, Any] = {"layouts": new} if new else {}
         if forget:
-            structure["forget"] = True
+            more["forget"] = True
         try:
             # Windows have been checked one by one, columns when their layout was new.
+            structure = join_windows(self._sequence, described, more)
             frame = pack_frame(Kind.WINDOWS, structure, b"".join(data), checked=not new)
         except ValueError as error:
             raise _too_large(str(error)) from None
@@ -135,14 +135,18 @@ class FrameDecoder:
         ``change`` keeps the dtype. Raises RecordingError; ValueError for what no recording can hold.
         """
         structure, data = unpack_payload(frame.payload)
-        described: list[dict[str, Any]] = []
+        described: list[bytes] = []
         parts: list[bytes | memoryview] = []
         for description, columns, window in self._looked_through(structure, data, wanted):
-            changed = encode_window(change(window), description["layout"]) if window else (description, [columns])
-            described.append(changed[0])
-            parts += changed[1]
-        known: dict[str, Any] = {key: structure[key] for key in ("sequence", "layouts", "forget") if key in structure}
-        return pack_frame(Kind.WINDOWS, {**known, "windows": described}, b"".join(parts))
+            if window:
+                packed, changed = encode_window(change(window), description["layout"])
+                described.append(packed)
+                parts += changed
+            else:
+                described.append(pack(description))
+                parts.append(columns)
+        more: dict[str, Any] = {key: structure[key] for key in ("layouts", "forget") if key in structure}
+        return pack_frame(Kind.WINDOWS, join_windows(structure["sequence"], described, more), b"".join(parts))
 
     def _looked_through(
         self, structure: dict[str, Any], data: memoryview, wanted: Callable[[np.dtype], bool]

@@ -97,8 +97,10 @@ def check_preamble(preamble: bytes) -> None:
         )
 
 
-def pack_frame(kind: int, structure: Mapping[str, Any], columns: bytes = b"", *, checked: bool = False) -> bytes:
-    """Return a whole frame; for ``checked`` see ``pack_payload``.
+def pack_frame(
+    kind: int, structure: Mapping[str, Any] | bytes, columns: bytes = b"", *, checked: bool = False
+) -> bytes:
+    """Return a whole frame; for ``structure`` and ``checked`` see ``pack_payload``.
 
     Raises ValueError or TypeError when it is one that a reader would refuse.
     """
@@ -163,8 +165,8 @@ def _read(read: Callable[[int], bytes], size: int) -> bytes:
 
 def _deflate(payload: bytes) -> bytes:
     # Level 1: higher ones take up to six times as long and save 7 %. Most intervals are small: clearing the tables
-    # of the usual window would take longer than compressing one.
-    window, memory = (13, 6) if len(payload) <= 1 << 13 else (15, 8)
+    # of the usual window, and having memory for it, would take longer than compressing one.
+    window, memory = (13, 6) if len(payload) <= 1 << 14 else (15, 8)
     deflater = zlib.compressobj(1, zlib.DEFLATED, window, memory)
     return deflater.compress(payload) + deflater.flush()
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgpack
 
 from tracer.errors import RecordingError
+from tracer.recording.packing import pack
 
 __all__ = ["MAX_STRUCTURE", "PLACE_OF_MAP", "pack_payload", "structure_size", "unpack_payload"]
 
@@ -23,13 +24,13 @@ _LENGTH = struct.Struct("<I")
 PLACE_OF_MAP = _LENGTH.size
 
 
-def pack_payload(structure: Mapping[str, Any], columns: bytes = b"", *, checked: bool = False) -> bytes:
-    """Return a payload. Raises ValueError or TypeError when it is one that a reader would refuse.
+def pack_payload(structure: Mapping[str, Any] | bytes, columns: bytes = b"", *, checked: bool = False) -> bytes:
+    """Return a payload of a map, which may be packed already, and columns.
 
-    ``checked``: the caller knows that no single container or name in the map is too large.
+    ``checked``: the caller knows that no single container or name in the map is too large. Raises ValueError or
+    TypeError when it is one that a reader would refuse.
     """
-    # A lone surrogate (a file name that isn't UTF-8) becomes "\\udcff": readable, and no terminal chokes on it.
-    packed: bytes = msgpack.packb(structure, unicode_errors="backslashreplace")
+    packed = structure if isinstance(structure, bytes) else pack(structure)
     if len(packed) > MAX_STRUCTURE:
         raise ValueError(f"its description takes {len(packed)} bytes, the most is {MAX_STRUCTURE}")
     if not checked or len(packed) > _MAX_CONTAINERS:

@@ -13,6 +13,7 @@ from tracer.errors import RecordingError
 from tracer.recording.columns import decode_column, encode_column, encoded_size
 from tracer.recording.description import MAX_ROWS, check_description
 from tracer.recording.dtypes import MAX_LAYOUTS, Path, leaves
+from tracer.recording.packing import DENSE, pack_window
 from tracer.window import Window
 
 __all__ = ["decode_window", "encode_window", "fill_window", "pass_window", "skip_window"]
@@ -20,27 +21,12 @@ __all__ = ["decode_window", "encode_window", "fill_window", "pass_window", "skip
 _KEYS = ("probe", "table", "start_ns", "end_ns", "losses", "layout", "rows", "columns")
 
 
-def encode_window(window: Window, layout: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Return a window's description and its columns' bytes. Raises ValueError for what a reader would refuse."""
-    name = f"{window.probe}.{window.table}"
+def encode_window(window: Window, layout: int) -> tuple[bytes, list[bytes]]:
+    """Return a window's packed description and its columns' bytes. Raises ValueError for what a reader would refuse."""
     if window.rows.ndim != 1:
-        raise ValueError(f"{name}: rows have shape {window.rows.shape}, not (n,)")
+        raise ValueError(f"{window.probe}.{window.table}: rows have shape {window.rows.shape}, not (n,)")
     forms, data = _encode(window.rows)
-    description = {
-        "probe": window.probe,
-        "table": window.table,
-        "start_ns": int(window.start_ns),
-        "end_ns": int(window.end_ns),
-        "losses": {reason: int(number) for reason, number in window.losses.items()},
-        "layout": layout,
-        "rows": len(window.rows),
-        "columns": forms,
-    }
-    try:
-        check_description(description)
-    except RecordingError as error:
-        raise ValueError(f"{name}: {error.message}") from None
-    return description, data
+    return pack_window(window, layout, forms), data
 
 
 def decode_window(
@@ -114,13 +100,13 @@ def _forms(forms: object, dtype: np.dtype) -> list[Any]:
 def _encode(rows: np.ndarray) -> tuple[list[list[int]], list[bytes]]:
     """Return the form of every column, and the bytes of all columns."""
     if not len(rows):
-        return [[]] * _columns(rows.dtype), []
+        return [DENSE] * _columns(rows.dtype), []
     forms: list[list[int]] = []
     data: list[bytes] = []
     octets = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
     for part in _parts(rows.dtype):
         if isinstance(part, _Numbers):
-            forms += [[] for _ in range(part.columns)]
+            forms += [DENSE] * part.columns
             data.append(octets[:, part.start : part.end].T.tobytes())
         else:
             form, column = encode_column(_at(rows, part))

@@ -61,7 +61,8 @@ class Reader:
 
     def _overdue_pools(self, now_ns: int) -> list[_Row]:
         since = self._pools["since_ns"]
-        places = since.nonzero()[0]
+        # Compared first, as in ``Snapshots``: it changes meanwhile.
+        places = (since != 0).nonzero()[0]
         rows = [
             (b"pool", int(row["cpu"]), int(row["id"]), since_ns, now_ns - since_ns, int(row["function"]), 0, b"", b"")
             for row in self._pools[places].copy()
@@ -82,7 +83,7 @@ class Reader:
 
     def _works(self, running: np.ndarray, now_ns: int, stuck: set[int]) -> Iterator[_Row]:
         started = running["started_ns"]
-        for row in running[started.nonzero()].copy():
+        for row in running[(started != 0).nonzero()].copy():
             if not 0 < row["started_ns"] < now_ns:
                 continue
             age_ns, cpu = now_ns - int(row["started_ns"]), int(row["cpu"])
