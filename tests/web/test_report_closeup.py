@@ -41,7 +41,7 @@ def test_the_alert_is_first_and_leads_to_its_seconds(opened, report):
     assert told[:3] == ["00:00:05.0", "alert: page", "≥ 1 s"]
     find_nothing_wrong(page, contrast=False)
     page.get_by_role("button", name="Show from 00:00:04 UTC on").click()
-    assert "range=3-9" in address(page) and text(page, "range") == "Selected: 00:00:03 to 00:00:09 UTC, 6 s"
+    assert "range=3-9" in address(page) and text(page, "range") == "Selected: 00:00:03.0 to 00:00:09.0 UTC, 6 s"
     assert text(page, "flame-total").endswith("in the selected range (stacks from 00:00:06 UTC on)")
 
 

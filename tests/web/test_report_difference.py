@@ -72,7 +72,7 @@ def test_a_drag_with_shift_makes_a_baseline_and_everything_follows(opened, repor
     drag(page, "heat", (BAD + 0.2) / SECONDS, (BAD + 0.8) / SECONDS)
     drag(page, "curves", 0.01, (BAD - 0.5) / SECONDS, shift=True)
     assert f"range={BAD}-{BAD + 1}" in address(page) and f"baseline=0%3A0-{BAD}" in address(page)
-    assert re.search(r"Baseline: \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC, 7 s", text(page, "base"))
+    assert re.search(r"Baseline: \d\d:\d\d:\d\d\.\d to \d\d:\d\d:\d\d\.\d UTC, 7 s", text(page, "base"))
     assert [row[0] for row in rows(page, "numbers")] == ["selected", "baseline", "change", "whole recording"]
     selected, baseline, change, _ = rows(page, "numbers")
     assert selected[-1] == "≤ 1 s" and "µs" in baseline[-1] and change[-1].startswith("×")

@@ -1,7 +1,7 @@
 // A recording's time: its bins, on the node's clock and on the wall's.
 
 import type { Report } from "./data";
-import { clock, duration } from "./format";
+import { clock, digitsOf, duration } from "./format";
 
 /** Where less than this share of a range was measured, it says so. */
 const MISSED = 0.9;
@@ -22,6 +22,11 @@ export class Axis {
   bin(seconds: number): number {
     const { start_unix_ms, bin_ns } = this.report.time;
     return ((seconds - (start_unix_ms ?? 0) / 1e3) * 1e9) / bin_ns;
+  }
+
+  /** A bin's beginning as clocks say it: exactly enough to name the same bin elsewhere, as to `export --range`. */
+  clock(bin: number, least = 0): string {
+    return clock(this.seconds(bin), this.known, Math.max(least, digitsOf(this.report.time.bin_ns / 1e9)));
   }
 
   binOf(ns: number): number {
@@ -66,8 +71,7 @@ export class Part {
 
   /** Its two ends, as people say them. */
   get ends(): string[] {
-    const digits = this.axis.report.time.bin_ns < 1e9 ? 1 : 0;
-    return this.bins.map((bin) => clock(this.axis.seconds(bin), this.axis.known, digits));
+    return this.bins.map((bin) => this.axis.clock(bin));
   }
 
   toString(): string {

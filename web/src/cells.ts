@@ -4,7 +4,7 @@ import type uPlot from "uplot";
 import type { Axis } from "./axis";
 import { color, heatScale, onTheme } from "./colors";
 import type { Report, Series } from "./data";
-import { atMost, clock, count, duration } from "./format";
+import { atMost, count, duration } from "./format";
 import { byBin, edge, SLOTS, summed } from "./histogram";
 import { axis, line, ticks, timePlot, told } from "./plots";
 import type { View } from "./view";
@@ -102,7 +102,7 @@ export function cells(view: View, target: HTMLElement, detail: HTMLElement, of =
     }
     const [p50, p99, most, all] = lines.map((one) => one[bin]);
     detail.textContent =
-      `${clock(along.seconds(bin), along.known, 1)}: ${count(all)} values, p50 ${duration(p50)}, p99 ${duration(p99)}, ` +
+      `${along.clock(bin)}: ${count(all)} values, p50 ${duration(p50)}, p99 ${duration(p99)}, ` +
       `max ${atMost(most)}; ${count(here)} at about ${duration(value)}`;
   }
 

@@ -87,6 +87,7 @@ export function distribution(view: View): void {
 }
 
 const MOST_CPUS = 64;
+const HEADS: Record<string, string> = { cpu: "CPU" };
 const POWERS = Array.from({ length: 16 }, (_, power) => 10 ** (power - 6));
 
 /** The same series' counts by slot in a part of any recording; none where it has no such series. */
@@ -162,7 +163,7 @@ function entries(view: View, series: Series): HTMLElement {
       ...(other ? [ns(old?.p99_s), most(old)] : []),
     ];
   });
-  const heads = [...keys, "count", "p50", "p99", "max", ...(other ? ["baseline p99", "baseline max"] : [])];
+  const heads = [...keys.map((key) => HEADS[key] ?? key), "count", "p50", "p99", "max", ...(other ? ["baseline p99", "baseline max"] : [])];
   const numeric = heads.slice(keys.length).map((_, place) => place + keys.length);
   return table("The worst, over the whole recording", heads, rows, numeric);
 }

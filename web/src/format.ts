@@ -53,6 +53,12 @@ export function clock(seconds: number, known: boolean, digits = 0): string {
   return digits ? text.slice(11, 12 + 8 + digits) : text.slice(11, 19);
 }
 
+/** Digits of a second that tell steps of so many seconds apart, and where in one a moment lies: a tenth of a step. */
+export const digitsOf = (step: number) => Math.min(3, Math.max(0, 1 - Math.floor(Math.log10(step) + 1e-9)));
+
+/** Digits behind the point that multiples of a step have, at most three. */
+export const decimals = (step: number) => [0, 1, 2].find((digits) => Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) < 1e-6) ?? 3;
+
 /** What became of a number, in a word: "+12 %", "×3", "new", "gone"; what rounds away is no change. */
 export function change(before: number, now: number): string {
   if (Number.isNaN(before) || Number.isNaN(now)) return "–";

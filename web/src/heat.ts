@@ -5,7 +5,7 @@ import { cells, scaleOf } from "./cells";
 import { color } from "./colors";
 import type { Report, Series } from "./data";
 import { find, h, name, table } from "./dom";
-import { clock, count, duration, rate } from "./format";
+import { count, duration, rate } from "./format";
 import { byBin, ofCpu } from "./histogram";
 import { axis, line, ticks, timePlot, told } from "./plots";
 import { label, like, type View } from "./view";
@@ -72,7 +72,7 @@ export function heat(view: View): void {
     const [first, last] = view.bins;
     const rows = [];
     for (let bin = first; bin < last && rows.length < TABLE_ROWS; bin++)
-      rows.push([clock(view.seconds(bin), view.known, 1), count(lines[3][bin]), ...[0, 1, 2].map((one) => duration(lines[one][bin]))]);
+      rows.push([view.clock(bin), count(lines[3][bin]), ...[0, 1, 2].map((one) => duration(lines[one][bin]))]);
     const left = last - first - rows.length;
     details.lastElementChild?.replaceWith(
       h(

@@ -5,7 +5,7 @@ import type uPlot from "uplot";
 import { color, onTheme, rgb } from "./colors";
 import { cpuShares, stalledShares, UNKNOWN, WHOLE } from "./cputime";
 import { find, h, table } from "./dom";
-import { clock, percent } from "./format";
+import { percent } from "./format";
 import { axis, line, timePlot } from "./plots";
 import type { View } from "./view";
 
@@ -85,7 +85,7 @@ export function lanes(view: View): void {
     const still = stalled[place * time.bins + bin];
     const told = share(place, bin, 0) === UNKNOWN ? "not known" : states.map((state, at) => `${state} ${percent(share(place, bin, at) / WHOLE)}`).join(", ");
     const stood = still ? `; no progress for ${percent(still / WHOLE)}` : "";
-    find("lanes-detail").textContent = `CPU ${cpus[place]} at ${clock(view.seconds(bin), view.known, 1)}: ${told}${stood}`;
+    find("lanes-detail").textContent = `CPU ${cpus[place]} at ${view.clock(bin)}: ${told}${stood}`;
   }
 
   function painted(): HTMLCanvasElement {

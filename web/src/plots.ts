@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import type { Axis } from "./axis";
 import { color, onTheme } from "./colors";
 import { h } from "./dom";
-import { clock } from "./format";
+import { clock, decimals } from "./format";
 import type { View } from "./view";
 
 const LEFT = 64;
@@ -70,7 +70,7 @@ export function timePlot(view: View, target: HTMLElement, options: Options, data
       },
       scales: { x: { time: false, range: () => span(view, along) }, ...options.scales },
       axes: [
-        axis({ values: (_, splits) => splits.map((value) => clock(value, along.known, bins < 20 ? 1 : 0)), space: 90, size: 30 }),
+        axis({ values: (_, splits, __, ___, step) => splits.map((value) => clock(value, along.known, decimals(step))), space: 90, size: 30 }),
         ...(options.axes ?? []).map((one, place) => ({ size: place ? RIGHT : LEFT, ...one })),
       ],
       hooks: {

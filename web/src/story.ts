@@ -129,7 +129,7 @@ function inside({ axis, bins: [first, last], cpu }: Part): Mark[] {
 /** A mark's cells; a click on its time shows it, where it is of the report's own recording. */
 function told(view: View, axis: Axis, one: Mark): (string | HTMLElement)[] {
   const at = axis.binOf(one.end_ns);
-  const time = clock(axis.seconds(at), axis.known, 1);
+  const time = axis.clock(at, 1);
   const show = () => view.select(Math.floor(at) - 1, Math.floor(at) + 2);
   return [
     axis === view ? h("button", { type: "button", class: "link time", click: show }, time) : h("span", { class: "time" }, time),

@@ -16,11 +16,11 @@ export function tellNode(tree: Tree, both: Both | null, node: number): void {
   const chance = both?.byChance(...both.of(node)) ? ", which may be chance" : "";
   const told = both
     ? `${compared(...both.of(node))}${chance}, where ${perSecond(both.more[node])} was added and ${perSecond(both.less(node))} went`
-    : `${duration(tree.total[node])}, ${percent(tree.total[node] / tree.total[0])}; itself ${duration(tree.own[node])}`;
+    : `${duration(tree.total[node])}, ${percent(tree.total[node] / (tree.total[0] || 1))}${node ? `; itself ${duration(tree.own[node])}` : ""}`;
   find("flame-detail").replaceChildren(
     name(tree.name(node)),
     module ? h("span", { class: "muted" }, " in ", name(module)) : "",
-    `: ${told} (${KINDS[tree.kind(node)]})`,
+    `: ${told}${node ? ` (${KINDS[tree.kind(node)]})` : ""}`,
   );
 }
 
@@ -35,7 +35,8 @@ export function tellTotal(view: View, tree: Tree, both: Both | null): string {
   const told = `${title}: ${none ? "no stacks were recorded then" : all}`;
   const shift = longer(tree.flame, cpu);
   const step = range && shift ? `, to whole steps of ${duration(view.report.time.bin_ns * 2 ** shift)}` : "";
-  const where = `${cpu === null ? "" : ` on CPU ${cpu}`}${range ? ` in the selected range${step}` : ""}`;
+  const which = range ? ` in the selected range${step}` : "";
+  const where = `${cpu === null ? "" : ` on CPU ${cpu}`}${both ? step : which}`;
   const when = recorded(tree.flame, view.part);
   const untold = cpu === null || tree.flame.by_cpu ? "" : ": too many stacks to tell them apart by CPU";
   const alone = view.base && !both ? "; the baseline has no such stacks" : "";

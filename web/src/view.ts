@@ -127,7 +127,7 @@ export class View extends Axis {
     return {
       range: this.readRange(this, parts.get("range")),
       base: this.readBase(parts.get("baseline")),
-      cpu: cpu !== null && this.report.lanes.cpus.includes(+cpu) ? +cpu : null,
+      cpu: cpu && this.report.lanes.cpus.includes(+cpu) ? +cpu : null,
       series: series >= 0 ? series : firstSeries(this.report),
       flame: Math.max(0, flame),
       zoom: Number(/^\d+$/.exec(parts.get("zoom") ?? "") ?? 0),

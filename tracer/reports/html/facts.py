@@ -8,7 +8,7 @@ from typing import Any
 
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
-from tracer.units import duration, moment
+from tracer.units import duration, many, moment
 
 __all__ = ["facts", "fingerprint"]
 
@@ -28,7 +28,7 @@ def facts(summary: Summary, source: Source, header: Mapping[str, Any]) -> list[t
     return [
         ("host", source.host or "unknown"),
         ("time", f"{moment(start)} to {moment(end)}" if start == start else "wall clock unknown"),
-        ("length", f"{duration(seen.ns)}, {seen.count} intervals of {duration(seen.typical_ns)}"),
+        ("length", f"{duration(seen.ns)}, {many(seen.count, 'interval')} of {duration(seen.typical_ns)}"),
         ("kernel", f"Linux {source.kernel} {source.architecture}".strip()),
         ("CPUs", str(source.cpus or "unknown")),
         ("boot", source.boot_id or "unknown"),
