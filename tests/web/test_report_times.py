@@ -6,13 +6,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from playwright.sync_api import Page
 from unit.deep_samples import DEEP_HEADER, deep_windows
 from unit.synthetic import SECOND, START, Node
 from web.pages import rows, text
 
+from tracer.analysis.source import Source
 from tracer.commands._range import RANGE
 from tracer.reports.export.selection import Selection
+from tracer.reports.export.tables import CsvTables
 from tracer.reports.html.page import page as html_page
 from tracer.reports.html.payload import Payload
 from tracer.window import Window
@@ -70,3 +73,20 @@ def test_one_interval_is_one_and_all_of_it_is_no_function(opened, tmp_path):
     assert page.locator("#cpu-chip").is_hidden()
     assert re.fullmatch(r"all: [\d.]+ m?s, 100 %", text(page, "flame-detail"))
     assert rows(page, "entries")[0][0] == "0" and "CPU" in page.locator("#entries th").all_inner_texts()
+
+
+def test_a_clock_that_was_set_is_told_and_tables_go_by_it(opened, tmp_path):
+    intervals = seconds(6)
+    for place, windows in enumerate(intervals):
+        set_to = [HEADER["clock_offset_ns"] + 3600 * SECOND] if place == 3 else []
+        rows_of_clock = np.array(set_to, "i8").astype([("offset_ns", "i8")])
+        windows.append(replace(windows[0], probe="agent", table="clock", rows=rows_of_clock))
+    path, payload = of(intervals, tmp_path)
+    page = opened(path)
+    chip = page.locator("#quality .chip", has_text="clock").last
+    chip.locator("summary").click()
+    assert "by 1 h 00 min forward at 1970-01-02 00:00:03 UTC." in chip.inner_text()
+    tables = CsvTables(Source.from_header(HEADER), Selection(series={"cpustate.time"}))
+    lines = [line for windows in intervals for _, told in tables.lines(windows) for line in told.decode().splitlines()]
+    hours = [line.partition("T")[2][:2] for line in lines if line[0].isdigit()]
+    assert hours == ["00"] * 6 + ["01"] * 6

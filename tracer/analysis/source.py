@@ -101,6 +101,12 @@ class Source:
                 self._steps.insert(at, step)
 
     @property
+    def clock_sets(self) -> tuple[tuple[float, float], ...]:
+        """When the wall clock was set, or the node resumed, and by how much it was put on: (monotonic ns, ns)."""
+        before = [self.clock_offset_ns, *(offset for _, offset in self._steps)]
+        return tuple((at, offset - old) for (at, offset), old in zip(self._steps, before, strict=False))
+
+    @property
     def task_filters(self) -> tuple[tuple[str, str], ...]:
         """The filters that leave tasks out: what counts by task is then of some, what counts by CPU of all."""
         return tuple(one for one in self.filters if one[0] in (*_ASKED, *_APPLIED))

@@ -73,6 +73,10 @@ class CsvTables:
 
     def lines(self, windows: Iterable[Window]) -> Iterator[tuple[str, bytes]]:
         """Yield ``(probe.table, lines)`` per window that is selected; a table's first lines begin with its heads."""
+        windows = [*windows]
+        for window in windows:
+            if (window.probe, window.table) == ("agent", "clock"):
+                self._source.learn_clock(window)
         for window in windows:
             rows = self._selection.rows(window)
             if rows is not None:

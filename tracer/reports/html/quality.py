@@ -14,7 +14,7 @@ from tracer.reports.html.heat import Heat
 from tracer.reports.html.lanes import Lanes
 from tracer.reports.html.timeline import Timeline
 from tracer.reports.text import loss_meaning
-from tracer.units import count, duration, many, percent
+from tracer.units import count, duration, many, moment, percent
 
 __all__ = ["dropped", "quality", "stack_quality"]
 
@@ -26,6 +26,9 @@ _QUALITY = (
 )
 #: Of a flame graph's time, in functions without a name or in stacks that were not taken.
 _UNNAMED = 0.1
+#: A clock set by less is as good as the seconds that people read.
+_CLOCK_SET_NS = 1_000_000_000
+_MOST_SETS = 3
 _UNNAMED_HEADS = ("in", "frames", "time, where innermost")
 
 
@@ -39,8 +42,26 @@ def quality(summary: Summary, source: Source, warning: str) -> list[dict[str, An
             chips.append(_chip(what, "good", _told(outcome.normal)))
         elif outcome.missing:
             chips.append(_chip(what, "unknown", outcome.missing))
+    chips += _clock(source)
     chips += [_chip(probe, "bad", f"{probe} could not start: {why}") for probe, why in source.refused]
     return chips + [_chip(probe, "unknown", f"{probe} had to do without: {why}") for probe, why in source.missing]
+
+
+def _clock(source: Source) -> Iterator[dict[str, Any]]:
+    """Yield a chip where the wall clock was set by so much that times on the page's one axis are not the node's."""
+    told = [
+        f"by {duration(abs(ns))} {'forward' if ns > 0 else 'back'} at {moment(source.unix_ns(at - 1))}"
+        for at, ns in source.clock_sets
+        if abs(ns) >= _CLOCK_SET_NS
+    ]
+    if told:
+        more = f", and {many(len(told) - _MOST_SETS, 'more time')}" if len(told) > _MOST_SETS else ""
+        text = (
+            f"The node's clock was set, or the node was suspended: {', '.join(told[:_MOST_SETS])}{more}. "
+            "The time axis here goes on as the clock was at the start, and so does --range in UTC; "
+            "the node's own logs don't."
+        )
+        yield _chip("clock", "bad", text)
 
 
 def stack_quality(flame: Mapping[str, Any], summary: Summary) -> dict[str, Any]:
