@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from kernel.command import leftovers
 from kernel.traced import Traced
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -49,6 +50,14 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
         yield
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Fail where the test leaves processes, mounts or temporary folders behind."""
+    before = leftovers()
+    yield
+    assert leftovers() <= before
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock, leftovers
+from kernel.command import AS_NOBODY, FORESHOCK, assert_fails, environment, foreshock
 
 from tracer.errors import OutputError
 from tracer.probes import all_probes
@@ -22,12 +22,7 @@ from tracer.recording import Recording, read_recording
 LIGHT = {name for name, probe in all_probes().items() if probe.tier == "light"}
 Start = Callable[..., "subprocess.Popen[str]"]
 
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing_behind() -> Iterator[None]:
-    before = leftovers()
-    yield
-    assert leftovers() <= before
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kernel.command import FORESHOCK, assert_fails, foreshock, leftovers
+from kernel.command import FORESHOCK, assert_fails, foreshock
 from kernel.screen import Screen
 from kernel.workload import HOG, SPIN, Task
 from unit.synthetic import HEADER, Node, hog_interval
@@ -20,16 +20,12 @@ from tracer.recording import RecordingWriter
 LIVE = (*FORESHOCK, "top", "--interval", "200ms", "--probes", "runqueue,softirq")
 INTERVALS = 135  # more than a replay holds
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux"),
+    pytest.mark.usefixtures("nothing_left"),
+]
 
 Show = Callable[..., Screen]
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing_behind() -> Iterator[None]:
-    before = leftovers()
-    yield
-    assert leftovers() <= before
 
 
 @pytest.fixture

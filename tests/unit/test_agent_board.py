@@ -40,8 +40,8 @@ def test_a_countdown_that_is_taken_back_is_news_and_its_return_is():
     board = Board()
     soon = Countdown("soft lockup detector", NOW + SECOND, True)
     first, second = an_alert(), an_alert()
-    counting = [one.with_condition(replace(one.condition, countdown=soon)) for one in (first, second)]
-    counting[1] = counting[1].with_condition(replace(counting[1].condition, since_ns=6 * SECOND))
+    counting = [replace(one, condition=replace(one.condition, countdown=soon)) for one in (first, second)]
+    counting[1] = replace(counting[1], condition=replace(counting[1].condition, since_ns=6 * SECOND))
     for alert in (counting[0], first, counting[1]):
         assert not board.is_told(0, alert, NOW)
         board.mark_told(0, alert, NOW)

@@ -224,7 +224,7 @@ def test_a_stack_a_severity_and_an_end_are_news_whoever_tells_them():
 
 def test_a_countdown_that_is_taken_back_is_news_whoever_tells_it():
     counting = sample_alert(sequence=3)
-    later = replace(counting.with_condition(replace(counting.condition, countdown=None)), sequence=1)
+    later = replace(counting, condition=replace(counting.condition, countdown=None), sequence=1)
     later = replace(later, source="sentinel 1")
     assert news(counting, later, replace(later, at_ns=counting.at_ns + 1)) == [True, False, True]
 

@@ -325,7 +325,8 @@ def renamed(window: Window, names: Sequence[str], turn: int) -> Window:
 def test_no_name_of_the_recording_is_anywhere_in_what_is_redacted(tmp_path: Path, names: list[str]):
     node, alert = Node(cpus=2), an_alert(stack=("spin_work",), node=names[4])
     culprit = replace(alert.condition.culprit, task=f"{names[5]}[7]", context=f"softirq of {names[6]}[8]")
-    alert = alert.with_condition(replace(alert.condition, summary=f"{names[7]}[9] is stuck", culprit=culprit))
+    condition = replace(alert.condition, summary=f"{names[7]}[9] is stuck", culprit=culprit)
+    alert = replace(alert, condition=condition)
     header = {**DEEP_HEADER, "host": names[0], "labels": {"owner": names[1]}, "filters": {"cgroup": f"/{names[2]}"}}
     header |= {"command": ["foreshock", "record", "--cgroup", f"/{names[2]}", "--label", f"owner={names[1]}"]}
     with RecordingWriter(tmp_path / "x.fsk", {**header, OCCASION: alert_record(alert)}, overwrite=True) as writer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tracer import units
 
@@ -159,10 +159,6 @@ class Alert:
             return f"resolved: {what}"
         countdown = self.condition.countdown
         return f"{what}; {countdown.told(self.at_ns)}" if countdown else what
-
-    def with_condition(self, condition: Condition) -> Alert:
-        """Return the same alert with another condition, for instance one whose stack has symbols."""
-        return replace(self, condition=condition)
 
 
 def alert_id(boot_id: str, rule: str, subject: Subject, began_ns: int) -> str:
