@@ -19,8 +19,12 @@ __all__ = ["MARK"]
 #: What each line begins with.
 MARK = "on-kernel: "
 _RECORDING = Path("/run/on-kernel.fsk")
-#: Attaching takes an emulated machine beside others longer than a node may need.
-_PATIENT = "import tracer.kernel.session as s; s.ATTACH_SECONDS = 400; from tracer.commands import main; main()"
+#: Attaching takes an emulated machine beside others longer than a node may need, and so long workloads have to wait.
+_PATIENT = """
+import tracer.commands, tracer.kernel.session, tracer.workloads._process
+tracer.kernel.session.ATTACH_SECONDS = tracer.workloads._process._GRACE_SECONDS = 400.0
+tracer.commands.main()
+"""
 #: Processes, files, switches: something to see.
 _WORKLOAD = "while :; do ls /usr/bin | sort | wc -l; sleep 0.2; done"
 
