@@ -59,6 +59,9 @@ class Collector:
         }
         self._counted = {probe.name: _mapped(probe) for probe in session.probes}
         self._lost = {name: [0] * len(losses) for name, losses in self._counted.items()}
+        self._none_lost = {
+            name: dict.fromkeys((loss.reason for loss in losses), 0) for name, losses in self._counted.items()
+        }
         # The first snapshots and events are of the time before: half-attached programs see ends without beginnings.
         for _ in session.events():
             pass
@@ -189,10 +192,12 @@ class Collector:
             found[probe.name, table.name] = rows, len(raw) - len(told)
         return found
 
-    def _losses(self, probe: Probe) -> dict[str, int]:
+    def _losses(self, probe: Probe) -> Mapping[str, int]:
         """Return what the probe missed since the last call, by reason."""
         counted = self._counted[probe.name]
         totals = [self._maps[loss.map].total(loss.field) for loss in counted]
+        if totals == self._lost[probe.name] and probe.name not in self._clocked:
+            return self._none_lost[probe.name]
         losses: dict[str, int] = {}
         for loss, total, before in zip(counted, totals, self._lost[probe.name], strict=True):
             # The counters have 64 bits, and so has their sum: both may wrap.

@@ -26,7 +26,7 @@ class Counts:
 
     def __init__(self, snapshots: Snapshots, paths: Iterable[str]) -> None:
         self._snapshots = snapshots
-        dtype = snapshots.live.dtype
+        dtype = snapshots.after.dtype
         ranges = _joined(_range(dtype, path) for path in paths)
         width = gcd(8, dtype.itemsize, *(offset for range_ in ranges for offset in range_))
         self._ranges = [slice(start // width, end // width) for start, end in ranges]

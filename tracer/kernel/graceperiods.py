@@ -12,7 +12,7 @@ import os
 import platform
 import threading
 import time
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from tracer.kernel import cpus
 from tracer.kernel.processes import own_name
@@ -64,12 +64,8 @@ class GracePeriods:
 
     def take(self) -> list[int]:
         """Return how long the waits took that ended since the last call, in ns."""
-        found: list[int] = []
-        try:
-            while True:
-                found.append(self._ended.get_nowait())
-        except Empty:
-            return found
+        # This is the queue's only reader: what is in it stays there.
+        return [self._ended.get_nowait() for _ in range(self._ended.qsize())]
 
     def close(self) -> None:
         """End the thread; one that is stuck ends when the kernel lets it go."""

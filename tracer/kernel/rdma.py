@@ -104,12 +104,16 @@ class RdmaPorts:
 
     def absent(self) -> bool:
         """Tell whether there is no device, and was none: a read then asks no device for anything."""
-        return not self._ports and not _names(self._root)
+        return not self._ports and not self._devices()
+
+    def _devices(self) -> list[str]:
+        # Looked for first: most nodes have none, and that is no error that has to be made.
+        return _names(self._root) if os.access(self._root, os.F_OK) else []
 
     def _present(self) -> dict[tuple[str, str], int]:
         """Return the inode of every port's folder: a port that was made anew has another one."""
         found = {}
-        for device in _names(self._root):
+        for device in self._devices():
             if device in self._exclude:
                 continue
             for port in _names(f"{self._root}/{device}/ports"):

@@ -16,6 +16,7 @@ Read = tuple[np.ndarray, dict[str, int]]
 SETTING = np.dtype([("name", "S48"), ("value", "S208")])
 COUNT = np.dtype([("name", "S16"), ("total", "u8"), ("new", "u8")])
 EVERY_SECONDS = 60.0
+_NONE = np.zeros(0, SETTING)
 
 #: Each is there or not, depending on the kernel's version and configuration.
 _SYSCTLS = (
@@ -86,6 +87,7 @@ class Source:
         del settings
         self._counts = {name: Kept(path) for name, path in _COUNTS.items()}
         self._before: dict[str, int] | None = None
+        self._quiet: Read | None = None
         self._due_ns = 0
 
     def read(self, now_ns: int) -> dict[str, Read]:
@@ -94,7 +96,10 @@ class Source:
         before, self._before = self._before, counted
         if before is None:
             return {"settings": (np.zeros(0, SETTING), {}), "counts": (np.zeros(0, COUNT), {"reset": 0})}
-        return {"settings": (self._settings(now_ns), {}), "counts": _differences(before, counted)}
+        # While nothing is counted, as nearly always, the rows are the same.
+        told = self._quiet if self._quiet and counted == before else _differences(before, counted)
+        self._quiet = told if counted == before else None
+        return {"settings": (self._settings(now_ns), {}), "counts": told}
 
     def close(self) -> None:
         for file in self._counts.values():
@@ -102,7 +107,7 @@ class Source:
 
     def _settings(self, now_ns: int) -> np.ndarray:
         if now_ns < self._due_ns:
-            return np.zeros(0, SETTING)
+            return _NONE
         self._due_ns = now_ns + int(EVERY_SECONDS * 1e9)
         found = [(name, value.encode()) for name, path in _FILES.items() if (value := text(path)) is not None]
         return np.array(found, SETTING)

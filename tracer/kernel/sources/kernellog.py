@@ -18,6 +18,7 @@ Read = tuple[np.ndarray, dict[str, int]]
 
 _PATH = "/dev/kmsg"
 _LINE = np.dtype([("time_ns", "u8"), ("serial", "u8"), ("level", "u1"), ("count", "u4"), ("text", "S240")])
+_NONE = np.zeros(0, _LINE)
 _RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
 _NUMBERS = re.compile(rb"0x[0-9a-f]+|[0-9a-f]*\d[0-9a-f]*")
 
@@ -137,6 +138,8 @@ class _Lines:
 
         The log's clock is not disciplined as CLOCK_MONOTONIC is: a time that is not of the interval becomes its end.
         """
+        if not self._lines:
+            return _NONE
         rows = np.zeros(len(self._lines), dtype=_LINE)
         for row, line in zip(rows, self._lines.values(), strict=True):
             row["time_ns"] = line.logged_ns if begun_ns <= line.logged_ns <= now_ns else now_ns
