@@ -6,7 +6,8 @@ And no signal of a test's goes to more than one process, or to the group that ru
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,19 @@ NO_SKIP = os.environ.get("FORESHOCK_NO_SKIP") == "1"
 def checkout() -> Path:
     """The folder with pyproject.toml."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """Return a folder for sockets, whose paths take 107 bytes at most: ``tmp_path`` may be longer than that."""
+    with tempfile.TemporaryDirectory(prefix="fs-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _as_wide_as_nobody_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is wrapped as in a pipe, at 80 columns, however wide the terminal of those who run the tests is."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture(autouse=True)

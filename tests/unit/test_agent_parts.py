@@ -71,8 +71,8 @@ def test_what_is_no_message_is_passed_over(wires, message):
     assert list(ours.received()) == [("ready", [])]
 
 
-def test_systemd_is_told(monkeypatch, tmp_path):
-    path = str(tmp_path / "notify")
+def test_systemd_is_told(monkeypatch, socket_folder):
+    path = str(socket_folder / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(path)
         manager.settimeout(5)

@@ -402,7 +402,8 @@ def test_the_folder_is_ours_alone_and_keeps_the_latest(tmp_path: Path):
 def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, how: str):
     path = tmp_path / "closeups"
     if how == "mode":
-        path.mkdir(mode=0o755)
+        path.mkdir()
+        path.chmod(0o755)  # whatever the umask
     elif how == "link":
         path.symlink_to(tmp_path)
     else:

@@ -91,7 +91,9 @@ def test_the_straggler_comes_first_with_its_number_and_its_peers(healthy: list[s
     assert "confidence high" in said and "likely cause: softirq" in said
     # What to do is what the summary of its recording says.
     (told,) = json.loads(run(*healthy, ill, "--json").stdout)["suspects"]
-    assert said.count(" Next: ") == 1 and f"Next: {told['next'] or f'foreshock summary {ill}'}" in said
+    following = f"Next: {told['next'] or f'foreshock summary {ill}'}"
+    # A path that is longer than a line is broken amid a word.
+    assert said.count(" Next: ") == 1 and following.replace(" ", "") in said.replace(" ", "")
 
 
 def test_the_onset_is_the_moment_of_the_fault(healthy: list[str], ill: str):

@@ -238,15 +238,15 @@ def test_unwritable_paths(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dangling", "file"]
 
 
-def test_what_is_no_file_is_said(tmp_path: Path) -> None:
-    (tmp_path / "dangling").symlink_to("nowhere")
+def test_what_is_no_file_is_said(socket_folder: Path) -> None:
+    (socket_folder / "dangling").symlink_to("nowhere")
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "socket"))
+        listening.bind(str(socket_folder / "socket"))
         for name, said in (("dangling", "is a link to nothing"), ("socket", "is no file"), (".", "is a folder")):
             with pytest.raises(OutputError, match=said) as caught:
-                RecordingWriter(tmp_path / name, HEADER, overwrite=True)
+                RecordingWriter(socket_folder / name, HEADER, overwrite=True)
             assert caught.value.hint
-    assert not (tmp_path / "nowhere").exists()
+    assert not (socket_folder / "nowhere").exists()
 
 
 def test_what_another_user_put_into_a_common_folder_is_not_written_through(tmp_path: Path) -> None:

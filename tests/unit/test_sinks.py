@@ -257,8 +257,8 @@ class FakeJournal:
 
 
 @pytest.fixture
-def journal(tmp_path):
-    journal = FakeJournal(tmp_path / "socket")
+def journal(socket_folder):
+    journal = FakeJournal(socket_folder / "socket")
     yield journal
     for opened in journal.opened:
         opened.close()
