@@ -107,7 +107,8 @@ class IdleTime:
 
 def idle_time(rows: np.ndarray, kinds: np.ndarray, total_ns: int) -> IdleTime:
     """Return what is idle of rows with ``weight`` and maybe ``tid``; ``kinds`` are those of ``idle_kinds``."""
-    ns = np.bincount(kinds, rows["weight"].astype(np.float64), len(NAMES)).astype(np.int64).tolist()
+    # As Python's numbers: a hostile recording's weights add up to more than 63 bits hold.
+    ns = [int(weight) for weight in np.bincount(kinds, rows["weight"].astype(np.float64), len(NAMES))]
     found = {name: weight for name, weight in zip(NAMES, ns, strict=True) if name and weight}
     threads = len(np.unique(rows["tid"][kinds > 0])) if has(rows, "tid") else 0
     return IdleTime(total_ns, dict(sorted(found.items(), key=lambda one: -one[1])), threads)
