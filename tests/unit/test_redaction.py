@@ -197,6 +197,7 @@ def test_no_address_stays_whatever_is_beside_it(address, around):
 def test_what_is_like_an_address_and_is_none_stays():
     for text in ("Linux 6.18.44-1", "at 12:34:56", "0000:3b:00.0: link", "ns::Class", "1.2.3", "300.1.2.3", "[a::z]"):
         assert Redactor(KEY).text(text) == text
+    assert Redactor(KEY).text("e1000e: version 3.2.6.1, 10.0.0.7").startswith("e1000e: version 3.2.6.1, h-")
 
 
 def test_words_of_ours_in_brackets_stay_and_names_within_them_go():

@@ -45,7 +45,7 @@ _ADDRESS = re.compile(
     r"(?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}"  # Ethernet has 6 bytes, InfiniBand 20
     rf"|(?:{_HEX}:){{6}}(?:{_IPV4}|{_HEX}:{_HEX})"
     rf"|(?:{_HEX}(?::{_HEX}){{0,6}})?::(?:(?:{_HEX}:){{0,6}}(?:{_IPV4}|{_HEX}))?"
-    rf"|{_IPV4}"
+    rf"|(?<![Vv]ersion ){_IPV4}"  # drivers have versions of four numbers, too
     r")(?!\w)"
 )
 #: Where texts of ours, and what else looks like them, name a task: name[pid], task name:pid.
