@@ -14,6 +14,7 @@ from tracer.compare.alignment import Grid, align
 from tracer.compare.cause import cost, is_unfelt, is_victim, likely_cause, ordered
 from tracer.compare.deviation import Deviation, Findings, of_histograms, of_numbers
 from tracer.compare.facts import Difference, Split, differences, split
+from tracer.compare.kinds import with_kinds
 from tracer.compare.metrics import METRICS, Cause, Series
 from tracer.compare.node import Node
 from tracer.compare.quality import Reservation, reservations
@@ -219,7 +220,8 @@ def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
     metric = METRICS[series.metric]
     if metric.kind == "histogram":
         first, slots = grid.histograms(series)
-        findings = of_histograms(slots, grid.length_ns / max(node.every for node in grid.nodes), first)
+        length_ns = grid.length_ns / max(node.every for node in grid.nodes)
+        findings = with_kinds(of_histograms(slots, length_ns, first), slots, first, length_ns)
         values = Values(slots, first)
         told = [told_histogram(series, one, values) for one in (*findings.deviations, *findings.each)]
         return findings, [one for one in told if one.value > one.median]

@@ -19,11 +19,11 @@ _SAME_LOAD = 0.5
 _MOST = 0.9
 
 
-def two_kinds(deviations: np.ndarray, floor: float) -> dict[int, float]:
+def two_kinds(deviations: np.ndarray, floor: float, sigmas: float = _SIGMAS) -> dict[int, float]:
     """Return the slower nodes where there are two kinds from the start on, and by how many octaves each is slower.
 
     ``deviations`` are ``(nodes, windows)``. More than ``limits.COMMON_SHARE`` of the nodes are on either side of the
-    widest gap between them, and the gap is beyond what the larger side scatters.
+    widest gap between them, and the gap is beyond ``sigmas`` of what the larger side scatters.
     """
     nodes, windows = deviations.shape
     least = int(limits.COMMON_SHARE * nodes) + 1
@@ -38,7 +38,7 @@ def two_kinds(deviations: np.ndarray, floor: float) -> dict[int, float]:
     fast, slow = order[:place], order[place:]
     most = max(fast, slow, key=len)
     sigma = max(float(scatter(levels[most] - medians(levels[most]))), floor)
-    needed = max(float(np.log2(limits.KINDS)), _SIGMAS * student(len(most)) * sigma)
+    needed = max(float(np.log2(limits.KINDS)), sigmas * student(len(most)) * sigma)
     # Later on a few may have become slower, or well.
     slowest, fastest = np.quantile(later[fast], _MOST), np.quantile(later[slow], 1 - _MOST)
     if min(gaps.max(), fastest - slowest) < needed:
