@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +23,22 @@ _SAY = "say for example 10s..20s from the start, 90s.., or 02:11:05..02:11:20 in
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From ``start`` to ``end``: ns since the recording's start, (date or "", time of day) in UTC, or None."""
+    """From ``start`` to ``end``: ns since the recording's start, (date or "", time of day) in UTC, or None.
+
+    ``said`` is how it was given.
+    """
 
     start: int | tuple[str, str] | None = None
     end: int | tuple[str, str] | None = None
+    said: str = field(default="", compare=False)
 
     def monotonic_ns(self, source: Source, first_ns: int) -> tuple[float, float]:
         """Return both ends on the clock of a recording that begins at ``first_ns``. Raises UsageError."""
         start, end = _resolved(self.start, source, first_ns), _resolved(self.end, source, first_ns)
         low, high = float("-inf") if start is None else start, float("inf") if end is None else end
         if low >= high:
-            raise UsageError("--range ends before it starts.", hint=_SAY)
+            what = "is empty" if low == high else "ends before it starts"
+            raise UsageError(" ".join(filter(None, ("--range", self.said, f"{what}."))), hint=_SAY)
         return low, high
 
 
@@ -43,10 +48,11 @@ class _Range(click.ParamType):  # type: ignore[type-arg]  # not generic before c
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TimeRange:
         if isinstance(value, TimeRange):
             return value
-        start, dots, end = str(value).strip().partition("..")
+        said = str(value).strip()
+        start, dots, end = said.partition("..")
         try:
-            found = TimeRange(_end(start), _end(end))
-        except ValueError:
+            found = TimeRange(_end(start), _end(end), said)
+        except (ValueError, click.BadParameter):
             self.fail(f"{value!r} is no range: {_SAY}", param, ctx)
         if not dots or found == TimeRange():
             self.fail(f"{value!r} is no range: {_SAY}", param, ctx)
