@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,19 @@ def test_a_gate_does_not_pass_of_few_windows_or_of_a_damaged_recording(calm: str
     assert done.exit_code == 7 and "damaged.fsk is damaged" in done.stderr
     part = run("--fail-over", "5%", "--range", "0s..15s", calm, str(tmp_path / "damaged.fsk"))
     assert part.exit_code == 0, "what was asked for is whole"
+
+
+def test_a_gate_does_not_pass_where_after_was_cut_off(calm: str, demo: Recording, tmp_path: Path):
+    """As by SIGKILL, between two intervals; a range that ends before is whole, and so is enough of before."""
+    cut = make(demo, tmp_path / "cut.fsk", end=False)
+    done = run("--fail-over", "5%", calm, cut)
+    assert done.exit_code == 7 and "cut.fsk was cut off after 20 s: what came then may be slower" in done.stderr
+    assert "the gate can't tell: cut.fsk was cut off after 20 s" in said(done)
+    assert run(calm, cut).exit_code == 0, "no gate"
+    part = run("--fail-over", "5%", "--range", "0s..15s", calm, cut)
+    assert part.exit_code == 0, part.stderr
+    turned = run("--fail-over", "5%", cut, calm)
+    assert turned.exit_code == 0 and re.search(r"- before: \S+cut.fsk was cut off after", said(turned))
 
 
 def test_what_is_slower_fails_a_gate_whatever_is_missing_besides(calm: str, demo: Recording, tmp_path: Path):

@@ -122,11 +122,18 @@ def test_ranges_by_the_clock_and_of_two_files(both: str, ill: str):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--range", "2m..3m", "--range", "0s..20s"], "nothing was recorded in that --range"),
+        (["--range", "0s..20s", "--range", "2m..3m"], "(the one named at place 2)"),
+        (["--range", "0ms..300ms", "--range", "2s..20s"], "nothing was recorded in that --range"),
+        (["--range", "09:35:43..09:36:10", "--range", "0s..20s"], "nothing was recorded in that --range"),
         (["--range", "0s..20s"], "two ranges"),
         ([], "two ranges"),
         (["--range", "0s..20s"] * 33, "two ranges"),
-        (["--range", "20s..10s", "--range", "20s..30s"], "ends before it starts"),
+        (["--range", "20s..10s", "--range", "20s..30s"], "--range 20s..10s ends before it starts"),
+        (["--range", "20s..20s", "--range", "20s..30s"], "--range 20s..20s is empty"),
+        *(
+            (["--range", one, "--range", "20s..30s"], f"'{one}' is no range: say for example 10s..20s")
+            for one in ("10..20", "10s-20s", "-5s..10s", "..", "10s...", "25:00..26:00", "08:36:14+01:00..")
+        ),
         (["--fail-over", "5"], "is no limit"),
         (["--fail-over", "0%"], "is no limit"),
         (["--fail-over", "many"], "is no limit"),
@@ -168,11 +175,15 @@ def test_one_recording_of_before_cannot_tell_a_change_from_another_time(
         "foreshock: error: not enough to tell: NET_RX softirq run time"
     )
     assert "another time of the same may be as far off" in said(done)
+    assert "slow parts of after shorter than 5 s, or several with gaps, may pass" in said(done)
     again = run("--fail-over", "5%", calms[0], calms[0], calms[0], late)
     assert again.exit_code == 7 and "named twice: it counts once" in said(again)
     done = run("--fail-over", "5%", *calms, late)
     assert done.exit_code == 6 and "another time" not in said(done)
-    assert said(done).count(" before cu17 · ") == 4
+    assert said(done).count(" before cu17 · ") == 4 and "slow parts" not in said(done)
+    little = make(demo, tmp_path / "little.fsk", change=slower(("softirq", "run"), 1, vector=3))
+    done = run("--fail-over", "5%", *calms, little)
+    assert done.exit_code == 7 and "before of less than 60 s don't tell" in done.stderr, "short ones tell less"
     assert run("--fail-over", "5%", *calms).exit_code == 0
 
 

@@ -62,7 +62,10 @@ def test_more_recordings_of_before_tell_smaller_changes():
     random = np.random.default_rng(3)
     halves = [
         np.mean(
-            [apart(recordings(random, number, 0.3), recordings(random, 1, 0.3)[0], (1.0, 1.0)).doubt for _ in range(5)]
+            [
+                apart(recordings(random, number, 0.3), recordings(random, 1, 0.3)[0], (60.0, 60.0)).doubt
+                for _ in range(5)
+            ]
         )
         for number in (1, 2, 4, 8)
     ]
@@ -77,3 +80,12 @@ def test_measures_that_never_move_or_are_not_known_in_all_recordings_are_no_trou
         found = between(middles, np.ones(3), rest)
         assert np.isfinite(found).all() and (found > 0).all()
         assert not between(middles, np.ones(3), np.zeros((20, 3))).any()
+
+
+@pytest.mark.parametrize("befores", [1, 3])
+def test_recordings_of_seconds_tell_less_of_other_times_than_those_of_a_minute(befores: int):
+    """What is half as long again as they can tell is in doubt after 16 s, and no doubt after a minute."""
+    *before, after = (0.1 * one for one in recordings(np.random.default_rng(8), befores + 1, 0.3))
+    minute, longer, short = (apart(before, after, (seconds, seconds)) for seconds in (60.0, 600.0, 16.0))
+    assert (minute.doubt == longer.doubt).all() and (short.half == minute.half).all()
+    assert (short.doubt > 1.4 * minute.doubt).all()

@@ -87,7 +87,7 @@ def diff(files: tuple[str, ...], times: tuple[TimeRange, ...], limit: float | No
     if found.failing:
         raise LimitPassedError(failure(found), hint="the numbers, and who took the time, are on standard output")
     if found.doubtful or found.lacking:
-        more = "name more recordings of before, three or more: BEFORE BEFORE BEFORE AFTER"
+        more = "name more recordings of before, three or more of a minute or more: BEFORE BEFORE BEFORE AFTER"
         again = "record again, both sides with the same probes and for long enough; --range leaves parts out"
         raise UndecidedError(doubt(found), hint=again if found.lacking else more)
 

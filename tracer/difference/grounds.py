@@ -49,6 +49,9 @@ def lacking(befores: Sequence[Side], after: Side) -> Iterator[str]:
         sides = {one.summary.seen(probe) for one in befores}, {after.summary.seen(probe)}
         if sides[0] != sides[1]:
             yield f"{probe} was recorded {'after' if True in sides[1] else 'before'} only"
+    if after.cut:
+        # What is missing of before hides nothing that is slow after.
+        yield f"{quoted(after.name)} was cut off after {duration(after.seconds * 1e9)}: what came then may be slower"
     common = max((_in_common(one, after) for one in befores), default=0.0)
     if common > UNSEEN:
         share = f"{percent(common)} of" if common < _ALL else "all of"

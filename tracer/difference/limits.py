@@ -34,9 +34,12 @@ MOST_MEMORY: Final = 0.9
 LONG_MEMORY: Final = 0.75
 #: One recording is taken to be off other times by this share of the variance of its blocks: measured, docs/diff.md.
 BETWEEN: Final = 1.0
-#: No two recordings of which nothing was changed were surely further apart (octaves): a factor of 4. So what is, by
-#: its own windows' noise, is no other time.
+#: No two recordings of a minute of which nothing was changed were surely further apart (octaves): a factor of 4. So
+#: what is, by its own windows' noise, is no other time.
 HEALTHY: Final = 2.0
+#: Recordings that are shorter (seconds) are further off other times than they can tell, by the root of how much shorter
+#: they are: what comes and goes within a minute is in one of 16 s wholly or not at all.
+LONG_ENOUGH: Final = 60.0
 #: That all measures do so alike is worth so many recordings, beside those that there are.
 ALIKE: Final = 4
 #: Recordings that are drawn to see how far one more may be from those before.

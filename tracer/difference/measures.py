@@ -104,7 +104,7 @@ class Blocks:
         """Return how many values there are a second, and their mean in seconds; 0 of none."""
         first, slots = self.histograms(series)
         merged = slots.sum(axis=0)
-        return float(merged.sum() / self.seconds.sum()), float(np.nan_to_num(means_ns(merged, first))) / _NS
+        return float(merged.sum() / (self.seconds.sum() or 1.0)), float(np.nan_to_num(means_ns(merged, first))) / _NS
 
     def numbers(self, series: Series) -> np.ndarray:
         """Return (above, below) ``(blocks, 2)``."""

@@ -20,7 +20,7 @@ _SEED = 20261130  # the same recordings give the same answer
 class Apart:
     """Shapes ``(measures,)``: means of both sides' blocks, and how far off their difference may be (``half``).
 
-    ``doubt``: as far apart two times of the same may be; it is within ``half`` where several recordings tell that.
+    ``doubt``: as far apart two times of the same may be; it is ``half`` where several recordings, long enough, say it.
     NaN where a side has too few blocks. ``memory``: how alike two blocks are that follow each
     other, from 0 to 1, for half of the measures.
     """
@@ -60,15 +60,16 @@ def apart(befores: Sequence[np.ndarray], after: np.ndarray, seconds: tuple[float
             # A short recording is further off by itself.
             own = (sides[0].variance / np.maximum(sides[0].number, 1))[usable] * len(befores)
             own *= max(0.0, seconds[0] / seconds[1] - 1)
-            doubt[usable] = between(middles, sides[0].variance[usable], rests[0], own) + _burst(after[:, usable])
-            half = doubt
+            half[usable] = between(middles, sides[0].variance[usable], rests[0], own) + _burst(after[:, usable])
+            doubt = half * _shortness(seconds[0])
         else:
             variance = (sides[0].variance + sides[1].variance)[usable] / 2
             own = np.maximum(variances[1] - variances[0], 0)[usable]
             greatest = _greatest(rests, [~np.isnan(one.rest[:, usable]) for one in sides], memory)
             half[usable] = np.quantile(greatest, 1 - limits.ERROR) * np.sqrt(variances[0] + variances[1])[usable]
             doubt[usable] = between(middles, variance, np.concatenate(rests), own)
-            doubt = np.clip(doubt, half, half + limits.HEALTHY)
+            healthy = limits.HEALTHY * _shortness(min(seconds))
+            doubt = np.clip(doubt * _shortness(seconds[0]), half, half + healthy)
     means = [np.where(usable, one.mean, np.nan) for one in sides]
     return Apart(means[0], means[1], half, doubt, float(np.median(memory)) if memory.size else 0.0)
 
@@ -90,6 +91,11 @@ class _Moments:
         )
         squares = (np.where(known, self.rest, 0) ** 2).sum(axis=-2)
         self.variance = np.maximum(squares / np.maximum(self.number - len(recordings), 1), BULK_FLOOR**2)
+
+
+def _shortness(seconds: float) -> float:
+    """Return how much further off other times recordings of so many seconds are than they tell."""
+    return max(1.0, float(np.sqrt(limits.LONG_ENOUGH / seconds)))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

@@ -75,16 +75,23 @@ def _read(
             for one in gathered:
                 one.add(windows)
         facts, warning, damaged = flattened(reader.header), reader.warning, bool(reader.damage)
+        # A black box has no end: what it lacks is its own to say.
+        cut = isinstance(reader, RecordingReader) and reader.truncated is not None and not damaged
     if not gathered:
         raise RecordingError(f"{path} has no interval.", hint="nothing of it can be compared")
-    for one in gathered:
+    for number, one in enumerate(gathered, 1):
         if not one.intake.intervals:
+            which = f" (the one named at place {number})" if len(parts) > 1 else ""
             raise UsageError(
-                f"nothing was recorded in that --range of {path}.",
+                f"nothing was recorded in that --range of {path}{which}.",
                 hint=f"it was recorded {_told(source, first_ns, last_ns)}",
             )
     return [
-        replace(one.side(path, facts, warning, first_ns, last_ns), damaged=damaged and one.reaches(last_ns))
+        replace(
+            one.side(path, facts, warning, first_ns, last_ns),
+            damaged=damaged and one.reaches(last_ns),
+            cut=cut and one.reaches(last_ns),
+        )
         for one in gathered
     ]
 
@@ -92,8 +99,9 @@ def _read(
 def _told(source: Source, first_ns: int, last_ns: int) -> str:
     """Say from when to when was recorded, in the forms that a range takes."""
     start, end = source.unix_ns(first_ns), source.unix_ns(last_ns)
-    clock = f", {moment(start)} to {moment(end)}" if start == start else ""
-    return f"for {duration(last_ns - first_ns)}{clock}"
+    clock = f", {moment(start)} to {moment(end)}; times of day are UTC" if start == start else ""
+    each = f" in intervals of {duration(source.interval_ns)}" if source.interval_ns else ""
+    return f"for {duration(last_ns - first_ns)}{each}{clock}"
 
 
 def _learn_clock(source: Source, windows: Sequence[Window]) -> None:

@@ -24,8 +24,10 @@ def remarks(
     """Yield what limits the answer, in sentences that may hold unescaped names; ``twice``: a side was left out."""
     before = befores[-1]
     yield from dict.fromkeys(said for one in befores for said in _together(one, after))
-    if any(one.doubtful for one in changes.every if one.kind == "slower" and one.surely):
-        yield "another time of the same may be as far off: more recordings of before tell, three or more"
+    surely, perhaps = ({one.measure.series for one in changes.told("slower", 1, surely=sure)} for sure in (True, False))
+    if perhaps - surely:
+        more = "three or more" if len({*times_of(befores)}) == 1 else f"of {duration(limits.LONG_ENOUGH * 1e9)} or more"
+        yield f"another time of the same may be as far off: more recordings of before tell, {more}"
     if twice:
         yield "a recording of before is named twice: it counts once"
     if len({*times_of(befores)}) < len(befores):

@@ -16,7 +16,8 @@ class Side:
 
     ``name`` is of its file; ``start_ns`` and ``end_ns`` are of the node's monotonic clock. ``node`` has its numbers by
     window, ``summary`` all of them together. ``gaps`` are (when, how long) in ns in which nothing was recorded: left
-    out of the windows, and of ``when``. ``damaged``: it goes on behind what could be read.
+    out of the windows, and of ``when``. ``damaged``: it goes on behind what could be read. ``cut``: it ends where
+    whoever recorded it was killed, or has not ended yet; what came then is not known.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Side:
     end_ns: int
     gaps: tuple[tuple[int, int], ...] = ()
     damaged: bool = False
+    cut: bool = False
 
     def clock_ns(self, seconds: float) -> float:
         """Return when on the node's clock so many seconds of the windows had passed."""

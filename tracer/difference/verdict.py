@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracer.compare.verdict import amount
+from tracer.difference import limits
 from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
+from tracer.difference.grounds import times_of
 from tracer.difference.stretch import Stretch
 from tracer.difference.whose import Party, told
 from tracer.units import MISSING, duration, moment, percent
@@ -130,10 +132,17 @@ def doubt(found: Difference) -> str:
         rest = f"; so {_are(len(found.doubtful) - 1)} more" if len(found.doubtful) > 1 else ""
         stretch = next((one for one in found.stretches if found.doubtful[0] in one.slower), None)
         where = f"{when(found, stretch)}: " if stretch else ""
-        named = "one recording before doesn't" if len(found.befores) == 1 else "recordings before of one time don't"
-        times = f"{named} tell whether another time of the same is as far off"
+        times = f"{_tells_little(found)} tell whether another time of the same is as far off"
         why = [f"{where}{measured(found.doubtful[0])}{rest}", times, *why]
     return f"not enough to tell: {'; '.join(why)}."
+
+
+def _tells_little(found: Difference) -> str:
+    if len(found.befores) == 1:
+        return "one recording before doesn't"
+    if len({*times_of(found.befores)}) == 1:
+        return "recordings before of one time don't"
+    return f"recordings before of less than {duration(limits.LONG_ENOUGH * 1e9)} don't"
 
 
 def when(found: Difference, stretch: Stretch) -> str:

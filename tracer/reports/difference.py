@@ -6,6 +6,8 @@ from typing import Any
 
 from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
+from tracer.difference.grounds import times_of
+from tracer.difference.limits import LEAST_BLOCKS
 from tracer.difference.side import Side
 from tracer.difference.stretch import Stretch
 from tracer.difference.verdict import headline, measured, then, who
@@ -65,6 +67,12 @@ def _scope(found: Difference) -> str:
 
 def _gate(found: Difference) -> list[str]:
     said = [f"the gate can't tell: {one}" for one in found.lacking]
+    if found.limit and len({*times_of(found.befores)}) == 1:
+        shortest_ns = found.after.seconds * 1e9 * LEAST_BLOCKS / len(found.after.node.seen_ns.nonzero()[0])
+        said.append(
+            f"slow parts of after shorter than {duration(shortest_ns)}, or several with gaps, may pass with one time "
+            "of before: three or more tell"
+        )
     if not found.open:
         return said
     named = ", ".join(one.measure.series.title for one in found.open[:_OPEN])
