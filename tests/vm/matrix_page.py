@@ -17,13 +17,14 @@ _HEAD = """\
 What foreshock does on kernels of Debian's releases. `make kernels` boots each in an emulated machine (QEMU, TCG, two
 CPUs, cgroup v2) with this machine's files and bcc, and runs `foreshock doctor`, `foreshock record --deep --for 8s`
 beside a workload, and `foreshock selftest`; `make kernels KERNELS="5.10 6.1"` does some of them. Each column is the
-latest run. The machine is some ten times slower than a real one, and so are its clocks' interrupts: selftest's
-tolerances are for real ones.
+latest run. The machine is some ten times slower than a real one, more so where others use its CPUs: selftest's
+tolerances and time limits are for real ones, so what is not right here may be the machine's slowness.
 
 - **right**: attached, and selftest's known answers hold.
-- **runs**: attached and recorded; this machine can't judge it, or the run did not come so far.
+- **runs**: attached and recorded; selftest can't judge it on this machine, or did not run.
 - **not right**: attached, and an answer was not the known one; what it was is below.
 - **no**: does not attach, and why.
+- **not known**: the run did not come so far.
 """
 
 
