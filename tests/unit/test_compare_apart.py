@@ -91,7 +91,7 @@ def test_a_rank_that_hangs_is_named_with_what_it_sleeps_for(ran: float, told: st
     said = headline(found, {})
     assert said.startswith(
         f"rank 12 of job 48213 on cu03 waits: it slept {told} of the time{why}, its 31 peers 4 %; "
-        "it hangs, or is a victim"
+        "it hangs, is a victim or only coordinates"
     )
     assert found.deviates
     (one,) = as_dict(found, {})["ranks"]
@@ -109,7 +109,7 @@ def test_several_are_counted_and_each_has_its_line():
     found = cluster(node(3, {12: 0.01, 13: 0.0}), node(5, {20: 0.02}))
     assert headline(found, {}) == (
         "3 of 32 ranks of job 48213 wait (12, 13, 20): they slept 99 % of the time for other threads, the other 29 "
-        "4 %; they hang, or are victims; otherwise the nodes are alike within 10 %"
+        "4 %; they hang, are victims or only coordinate; otherwise the nodes are alike within 10 %"
     )
     lines = "\n".join(render(found, {}, width=200)).partition("RANKS")[2]
     assert [f"rank {rank} of job 48213 on" in lines for rank in (12, 13, 20)] == [True] * 3

@@ -25,9 +25,10 @@ def sentence(one: Apart) -> str:
             f"{who} runs while its {peers} wait{_since(one)}: it slept {percent(one.slept)} {of_time}, "
             f"they {percent(one.usual)}{before}"
         )
+    guess = _guess(one, "it hangs", "is a victim", "coordinates")
     return (
         f"{who} waits{_since(one)}: it slept {percent(one.slept)} {of_time}{_why([one])}{before}, "
-        f"its {peers} {percent(one.usual)}; it hangs, or is a victim"
+        f"its {peers} {percent(one.usual)}; {guess}"
     )
 
 
@@ -43,11 +44,17 @@ def summed(found: Sequence[Apart]) -> str:
     rest = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
     slept = float(np.median([one.slept for one in alike]))
     begun = "" if first.lasting else f", rank {first.rank} first{_since(first)}"
+    guess = _guess(first, "they hang", "are victims", "coordinate")
     return (
         f"{len(alike)} of {first.of} ranks{_of(first.job)} wait ({numbers}{rest}){begun}: they slept {percent(slept)} "
         f"of the time{'' if first.lasting else ' since then'}{_why(alike)}, the other {first.peers} "
-        f"{percent(first.usual)}; they hang, or are victims{more}"
+        f"{percent(first.usual)}; {guess}{more}"
     )
+
+
+def _guess(one: Apart, hang: str, victim: str, coordinate: str) -> str:
+    """Say what may be the matter: one that never did anything else may be a master, made to wait."""
+    return f"{hang}, {victim} or only {coordinate}" if one.lasting else f"{hang}, or {victim}"
 
 
 def _since(one: Apart) -> str:
