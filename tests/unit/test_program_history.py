@@ -168,6 +168,11 @@ def becomes_sleep(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
+def ends_unreaped(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+
 def test_who_becomes_another_program_while_it_is_asked_is_not_taken_for_the_older_one(rings, known, sleeper):
     stacks = UserStacks(known)
     stacks.begin()
@@ -196,6 +201,31 @@ def test_the_next_process_of_a_pid_is_not_taken_for_the_one_that_was_asked(rings
     rings.records = [Record(20, FORK, pid, 1, b""), Record(30, ENDED, pid, 0, b""), Record(40, FORK, CHILD, 1, b"")]
     known.update()
     assert names(processes, pid, known.at(pid, 25), 0x10) is None
+
+
+@pytest.mark.parametrize("becomes", ["another program", "a zombie"])
+def test_a_fork_has_what_its_parent_had_before_it_became_another(rings, known, sleeper, becomes):
+    """No record has told of that yet: /proc alone does."""
+    processes, pid = Processes(known), sleeper.pid
+    known.update()
+    maps = Mappings.parse(Path(f"/proc/{pid}/maps").read_bytes())
+    inside = next(one for one in maps._mappings if one.path.startswith(b"/"))
+    (asked,) = processes.resolve(pid, [inside.start]).values()
+    assert asked[0] == inside.module and processes.confirm(pid, 0)
+    becomes_sleep(sleeper) if becomes == "another program" else ends_unreaped(sleeper)
+    rings.records = [Record(10, FORK, CHILD, pid, b"")]
+    known.update()
+    assert processes.resolve(CHILD, [inside.start], 10) == {inside.start: asked}
+
+
+def test_a_fork_of_who_was_gone_before_anyone_asked_is_not_known(rings, known, sleeper):
+    processes, pid = Processes(known), sleeper.pid
+    known.update()
+    assert processes.resolve(pid, []) == {} and processes.confirm(pid, 0)  # its memory was not looked at
+    becomes_sleep(sleeper)
+    rings.records = [Record(10, FORK, CHILD, pid, b"")]
+    known.update()
+    assert names(processes, CHILD, 10, 0x10) is None
 
 
 def test_who_is_the_same_as_before_a_loss_is_known_and_who_is_another_program_is_not(rings, known, sleeper):

@@ -68,6 +68,11 @@ class Mappings:
         """Read /proc/PID/maps."""
         return cls(mapping for mapping in map(_parse, _executable(text)) if mapping)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of: a program that runs has something."""
+        return not self._mappings
+
     def overlaid(self, later: Iterable[Mapping]) -> Mappings:
         """Return these and what was mapped ``later``, in that order, which takes the place of what was there."""
         left = self._mappings

@@ -58,7 +58,7 @@ class Process:
         return found
 
     def mappings(self) -> Mappings:
-        """Return what it has in memory."""
+        """Return what it has in memory; of one that is gone or another program, what was known of it: maybe nothing."""
         self._read_mappings()
         return self._mappings
 
@@ -70,8 +70,12 @@ class Process:
 
     def _read_mappings(self) -> None:
         with suppress(OSError):  # it just ended: what was known of it still holds
-            if self._proc:
-                self._mappings = Mappings.parse(Path(self._proc, "maps").read_bytes())
+            if not self._proc:
+                return
+            found = Mappings.parse(Path(self._proc, "maps").read_bytes())
+            # Of a zombie they are empty, after an exec the next program's: what was known still holds then, too.
+            if self.identity == identity_of(self._pid):
+                self._mappings = found
 
     def _read_jit(self) -> None:
         with suppress(OSError):

@@ -114,6 +114,8 @@ class Processes:
         if not parent or not self._history:
             return None
         found, since = parent.mappings(), self._history.program(*program.parent)
+        if found.is_empty:
+            return None  # it was gone before anyone asked
         return found.without(since.ranges_since(program.start_ns)) if since else found
 
     def _kept(self, key: tuple[int, int], process: Process) -> Process:
