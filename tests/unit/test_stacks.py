@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.lib.recfunctions import append_fields
 from unit.synthetic import HEADER, SECOND, START, Node
 
+from tracer import brackets
 from tracer.analysis import stacks
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame, Stacks
@@ -15,6 +18,7 @@ from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
 from tracer.reports import json as json_report
 from tracer.reports import text
+from tracer.reports.html.quality import stack_quality
 from tracer.reports.sections.stacks import folded
 from tracer.units import display_width
 from tracer.window import Window
@@ -90,6 +94,74 @@ def test_a_stack_told_before_its_sample_is_known():
     later = Window("oncpu", "samples", START + SECOND, START + 2 * SECOND, first.rows)
     summary.add_interval([later])
     assert [frame.symbol for frame in summary.stacks["oncpu"].heaviest(1)[0].frames] == ["main", "spin"]
+
+
+def losing(probe: str, weights: tuple[int, int], losses: dict[str, int]) -> Summary:
+    """Return a second with the weight of a whole stack, and of one of which the kernel's half was lost."""
+    samples = np.array([(0, 60, 60, b"hog", 71, weights[0]), (0, 60, 60, b"hog", 73, weights[1])], SAMPLE)
+    if probe == "offcpu":
+        samples = append_fields(samples, "count", [300, 100], "u8", usemask=False)
+    lost = np.array([(9, b"k", b"", brackets.LOST.encode())], FRAME)
+    tables = {
+        "samples": samples,
+        "stacks": np.append(STACKS, np.array([(73, 0, 9), (73, 1, 1)], STACK)),
+        "frames": np.append(FRAMES, lost),
+    }
+    summary = Summary(SECOND)
+    made = [Window(probe, name, START, START + SECOND, rows) for name, rows in tables.items()]
+    made[0] = replace(made[0], losses=losses)
+    summary.add_interval([*Node().interval(), *made])
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("probe", "weights", "losses", "told"),
+    [
+        (
+            *("oncpu", (960, 40), {"collided": 40}),
+            "4 % of the samples have no stack or only a part of one: the table of stacks was full",
+        ),
+        (
+            *("offcpu", (3 * SECOND, SECOND), {"collided": 20}),
+            "25 % of the off-CPU time has no stack or only a part of one: the table of stacks was full",
+        ),
+        (
+            *("oncpu", (960, 0), {"full": 240}),
+            "240 samples, 20 % of them, are not counted: the table for them was full",
+        ),
+        (
+            *("offcpu", (SECOND, 0), {"full": 100}),
+            "100 blocks, 20 % of them, are not counted: the table for them was full",
+        ),
+    ],
+)
+def test_how_much_has_no_stack_is_said_beside_the_stacks_and_is_a_caveat(probe, weights, losses, told):
+    summary = losing(probe, weights, losses)
+    (caveat,) = judge(summary).caveats
+    assert plain(caveat.what) == f"Stacks are missing: {told} (normal: < 0.1 %)." and caveat.rule == "quality.stacks"
+    whole = plain(" ".join(rendered(summary)))
+    _, _, section = whole.partition("ON-CPU STACKS" if probe == "oncpu" else "OFF-CPU STACKS")
+    assert f"Caveat: {plain(caveat.what)}" in whole and f"{told}." in section
+    flame = {"probe": probe, "title": "Stacks", "unknown": 0, "total": 1, "pruned": 0, "untold": 0, "unnamed": ()}
+    chip = stack_quality(flame, summary)
+    assert chip["state"] == "bad" and told in plain(chip["text"])
+
+
+@pytest.mark.parametrize("losses", [{"collided": 19}, {"full": 19}, {"collided": 0, "full": 0}])
+def test_single_stacks_that_were_lost_are_no_caveat(losses):
+    summary = losing("oncpu", (960, 40), losses)
+    assert judge(summary).caveats == () and "was full" not in " ".join(rendered(summary))
+
+
+def test_blocks_that_were_not_counted_are_told_of_recordings_that_do_not_say_how_many_there_were():
+    summary = Summary(SECOND)
+    (samples, *_) = deep("offcpu", (0, 60, 60, b"hog", 72, SECOND))
+    summary.add_interval([*Node().interval(), replace(samples, losses={"full": 50})])
+    assert "50 blocks are not counted" in plain(judge(summary).caveats[0].what)
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_memory_is_bounded_and_what_finds_no_room_is_counted(monkeypatch):

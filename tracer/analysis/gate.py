@@ -108,7 +108,7 @@ def _expected(name: TableName, histogram: bool) -> dict[str, str]:
         if name == ("cpustall", "open"):
             found["kind"] = "name"
         if name in SAMPLES:
-            found |= dict.fromkeys(("stack", "tid", "waker_vector"), "number")
+            found |= dict.fromkeys(("stack", "tid", "waker_vector", "count"), "number")
             found |= dict.fromkeys(("waker_kind", "waker_comm"), "name")
     elif name in STACKS:
         found |= dict.fromkeys(_STACK, "number") | dict.fromkeys((*_FRAME[1:], "build_id"), "name")

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracer import brackets
 from tracer.analysis.idle import WHOSE, IdleTime, idle_kinds, idle_time, stack_kinds, whose
 from tracer.analysis.order import distinct
-from tracer.analysis.rows import COMM, has, text, texts
+from tracer.analysis.rows import COMM, has, numbers, text, texts
 from tracer.analysis.source import Source
 from tracer.analysis.still import Still
 from tracer.analysis.sums import Sums
@@ -44,6 +45,11 @@ class Frame(NamedTuple):
         """Where in the module's file a frame without a name is; None where it has one, or lies in no file."""
         found = None if self.kernel else _UNNAMED.fullmatch(self.symbol)
         return int(found[1], 16) if found and self.module else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it stands for a stack, or the half of one, that found no room in the kernel's table."""
+        return not self.module and self.symbol == brackets.LOST
 
     @property
     def is_unnamed(self) -> bool:
@@ -114,6 +120,15 @@ class Dictionary:
         frames = [self._frames.get(frame, _UNKNOWN) for frame in every[first].tolist()]
         return Paths(frames, which, np.array([len(one) for one in found], np.int64))
 
+    def are_lost(self, stacks: np.ndarray) -> np.ndarray:
+        """Return which stacks, or halves of them, found no room in the kernel's table, shape ``(n,)``."""
+        first, which = distinct(stacks)
+        told = self.paths(stacks[first].tolist())
+        lost = np.array([frame.is_lost for frame in told.frames], bool)[told.numbers]
+        stack = np.repeat(np.arange(len(told.lengths)), told.lengths)
+        found: np.ndarray = (np.bincount(stack, lost, len(first)) > 0)[which]
+        return found
+
     def idle_kinds(self, rows: np.ndarray) -> np.ndarray:
         """Return the kind of idle wait of rows with ``stack`` and ``whose``, shape ``(n,)``."""
         first, which = distinct(rows["stack"])
@@ -147,7 +162,7 @@ class Stacks(Dictionary):
     """The samples of one probe and the dictionary of their stacks, in bounded memory.
 
     Of blocks, ``source`` says whose they are: idle ones are told apart, and among the heaviest only where ``all_told``;
-    ``still`` are those that had not ended.
+    ``still`` are those that had not ended. ``blocks`` is how many; 0 in recordings that don't say so.
     """
 
     def __init__(self, source: Source | None = None, all_told: bool = False) -> None:
@@ -156,6 +171,13 @@ class Stacks(Dictionary):
         self._all_told = all_told
         self._weights = Sums(_TASKS, ("weight",), MAX_STACKS)
         self.still = Still()
+        self.blocks = 0
+
+    @property
+    def lost(self) -> int:
+        """The weight of samples whose stack, or the half of one, was lost."""
+        rows = self._weights.rows()
+        return int(rows["weight"][self.are_lost(rows["stack"])].sum())
 
     @property
     def total(self) -> int:
@@ -165,6 +187,7 @@ class Stacks(Dictionary):
     def add(self, samples: np.ndarray) -> None:
         """Add a window's ``samples``."""
         if self._source:
+            self.blocks += int(numbers(samples, "count").sum())
             self._weights.add(samples, whose=whose(samples, self._source))
             self.still.add(samples)
         else:

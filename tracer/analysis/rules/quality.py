@@ -10,6 +10,7 @@ from tracer.analysis.cost import own_cost
 from tracer.analysis.finding import Finding, Outcome, Severity, missing, outcome
 from tracer.analysis.losses import missed
 from tracer.analysis.rules.nameless import lost_records
+from tracer.analysis.rules.stackless import lost_stacks
 from tracer.analysis.summary import Summary
 from tracer.units import count, duration, many, percent
 
@@ -17,7 +18,10 @@ __all__ = ["intervals", "losses", "own_use", "unseen"]
 
 
 def losses(summary: Summary) -> Outcome:
-    """Judge each probe's losses against what it counted; of records that only give names any is too many."""
+    """Judge each probe's losses against what it counted; of records that only give names any is too many.
+
+    Lost stacks are judged by what weighs without them.
+    """
     if not summary.losses.measured:
         return missing("losses: no probe says what it misses")
     shares = {probe: _share(summary, probe) for probe in sorted(summary.losses.measured)}
@@ -26,9 +30,9 @@ def losses(summary: Summary) -> Outcome:
     enough = [probe for probe in shares if totals[probe] >= thresholds.LOSSES_LEAST]
     over = [probe for probe in enough if shares[probe] > thresholds.LOSSES]
     allowed = f"< {percent(thresholds.LOSSES)} or {thresholds.LOSSES_LEAST} events"
-    records = lost_records(summary)
+    details = [*lost_records(summary), *lost_stacks(summary)]
     if not over:
-        return outcome(records, "lost events", _measured([shares[probe] for probe in enough], totals), allowed)
+        return outcome(details, "lost events", _measured([shares[probe] for probe in enough], totals), allowed)
     told = [f"{probe} {percent(shares[probe])} ({_told(lost[probe])})" for probe in over]
     worst = max(over, key=lambda probe: shares[probe])
     finding = Finding(
@@ -45,7 +49,7 @@ def losses(summary: Summary) -> Outcome:
         unit="1",
         values={probe: {"share": shares[probe], **lost[probe]} for probe in over},
     )
-    return Outcome(findings=(finding, *records))
+    return Outcome(findings=(finding, *details))
 
 
 def _measured(judged: Sequence[float], totals: Mapping[str, int]) -> str:

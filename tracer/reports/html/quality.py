@@ -8,6 +8,7 @@ from typing import Any
 from tracer.analysis.finding import Normal
 from tracer.analysis.losses import missed
 from tracer.analysis.rules.quality import intervals, losses, own_use, unseen
+from tracer.analysis.rules.stackless import stackless
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.reports.html.heat import Heat
@@ -72,8 +73,10 @@ def stack_quality(flame: Mapping[str, Any], summary: Summary) -> dict[str, Any]:
         parts.append(f"{percent((flame['pruned'] + flame['untold']) / flame['total'])} is in pruned frames or left out")
     probe = flame["probe"]
     lost = missed(probe, summary.losses.reasons.get(probe, {}))
+    lacking = stackless(summary, probe)
+    parts += [one.told for one in lacking]
     parts += [f"{count(number)} {loss_meaning(probe, reason)}" for reason, number in lost.items()]
-    state = "bad" if unnamed > _UNNAMED or flame["pruned"] else "good"
+    state = "bad" if unnamed > _UNNAMED or flame["pruned"] or lacking else "good"
     chip = _chip(f"{flame['title']} stacks", state, f"{'; '.join(parts)}.")
     where = [(module, count(number), duration(ns)) for module, number, ns in flame["unnamed"]]
     return {**chip, "table": {"title": "Without a name", "heads": _UNNAMED_HEADS, "rows": where}} if where else chip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tracer.analysis.idle import SCHEDULER, IdleTime
+from tracer.analysis.rules.stackless import stackless
 from tracer.analysis.source import Source
 from tracer.analysis.stacks import Frame, HeavyStack
 from tracer.analysis.still import Still
@@ -24,7 +25,8 @@ def on_cpu(summary: Summary, source: Source) -> Section | None:
     """The stacks that most samples hit."""
     title = "ON-CPU STACKS  samples of CPUs, outermost function first, _[k]: kernel"
     heavy = _heaviest(summary, "oncpu")
-    return _section(title, Column("samples"), [count(one.weight) for one in heavy], heavy, source)
+    weights = [count(one.weight) for one in heavy]
+    return _section(title, Column("samples"), weights, heavy, source, _lacking(summary, "oncpu"))
 
 
 def off_cpu(summary: Summary, source: Source) -> Section | None:
@@ -33,6 +35,7 @@ def off_cpu(summary: Summary, source: Source) -> Section | None:
     heavy = _heaviest(summary, "offcpu")
     stacks = summary.stacks.get("offcpu")
     notes = [still_blocked(stacks.still, source), hidden(stacks.idle(), shown=summary.idle)] if stacks else []
+    notes += _lacking(summary, "offcpu")
     return _section(title, Column("time"), [duration(one.weight) for one in heavy], heavy, source, notes)
 
 
@@ -63,6 +66,10 @@ def hidden(idle: IdleTime, *, shown: bool = False) -> str:
 
 def _heaviest(summary: Summary, probe: str) -> list[HeavyStack]:
     return summary.stacks[probe].heaviest(ROWS) if probe in summary.stacks else []
+
+
+def _lacking(summary: Summary, probe: str) -> list[str]:
+    return [f"{one.told}." for one in stackless(summary, probe)]
 
 
 def _section(
