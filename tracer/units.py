@@ -14,6 +14,7 @@ __all__ = [
     "MISSING",
     "SECOND",
     "at_most",
+    "change",
     "clip",
     "count",
     "display_width",
@@ -25,7 +26,9 @@ __all__ = [
     "pad",
     "percent",
     "rate",
+    "relative",
     "throughput",
+    "times",
 ]
 
 #: Times are whole nanoseconds: so many make a second.
@@ -36,6 +39,7 @@ _GROUP = "\u202f"
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86400.0
+_GREATEST_FACTOR = 999  # beyond it's only said that it is greater
 _FIRST_UNKNOWN_NS = 128e9  # the last histogram edge, 2**7 s
 
 
@@ -90,6 +94,37 @@ def percent(fraction: float) -> str:
     if 99 < value < 100:
         return f"{math.floor(value * 10) / 10:g} %"
     return f"{value:.0f} %" if value >= 10 else f"{_round2(value):g} %"
+
+
+def times(ratio: float) -> str:
+    """Format a ratio: ``×3.2``, ``×0.8``; a half or less by what it was divided by: ``÷28``."""
+    if math.isnan(ratio):
+        return MISSING
+    sign, factor = ("×", ratio) if ratio > 0.5 else ("÷", 1 / ratio if ratio > 0 else math.inf)
+    return sign + (_digits(factor) if _round3(factor) <= _GREATEST_FACTOR else f">{_GREATEST_FACTOR}")
+
+
+def relative(ratio: float, *, beside: float | None = None) -> str:
+    """Format by how much more or less something is: ``+12 %``, ``−33 %``, ``×3``, ``÷28``; ``=`` if that rounds away.
+
+    One ``beside`` another ratio is told as that one is, as a factor or not.
+    """
+    if not 0.5 < (ratio if beside is None else beside) < 2:
+        return times(ratio)
+    more = abs(ratio - 1) * 100
+    digits = f"{more:.0f}" if more >= 10 else f"{round(more, 1):g}"
+    return f"{'+' if ratio > 1 else '−'}{digits} %" if digits != "0" else "="
+
+
+def change(before: float, now: float) -> str:
+    """Format what became of a number: ``relative``, or ``new``, ``gone``, ``=``."""
+    if math.isnan(before) or math.isnan(now):
+        return MISSING
+    if before == now:
+        return "="
+    if not before or not now:
+        return "gone" if before else "new"
+    return relative(now / before)
 
 
 def rate(per_second: float) -> str:

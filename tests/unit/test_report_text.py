@@ -18,7 +18,6 @@ from tracer.analysis.stacks import Frame
 from tracer.commands import main
 from tracer.commands._gathering import gather
 from tracer.recording import RecordingWriter
-from tracer.reports.sections._section import change
 from tracer.reports.sections.functions import changed_functions
 from tracer.units import display_width
 from tracer.window import Window
@@ -163,18 +162,3 @@ def test_a_recording_that_was_cut_off_is_read_up_to_there_and_one_with_a_hole_is
     assert "was cut off after" in report(folder, str(tmp_path / "cut.fsk"), "--text").stderr
     (tmp_path / "hole.fsk").write_bytes(data[:-200] + bytes([data[-200] ^ 1]) + data[-199:])
     assert "is damaged" in report(folder, str(tmp_path / "hole.fsk"), "--text", code=4).stderr
-
-
-def test_a_change_in_a_word():
-    words = {
-        (1, 1): "=",
-        (2, 3): "+50 %",
-        (3, 2): "−33 %",
-        (1, 3): "×3",
-        (4, 1): "×0.25",
-        (0, 1): "new",
-        (1, 0): "gone",
-    }
-    words |= {(100, 101): "+1.0 %", (1, 1e6): "×>999", (1, float("inf")): "×>999", (10_000, 10_001): "="}
-    assert {pair: change(*pair) for pair in words} == words
-    assert change(float("nan"), 1) == change(1, float("nan")) == "–"

@@ -350,3 +350,4 @@ class TestLayout:
 
     def test_terminals_that_know_ascii_only(self):
         assert plain_ascii("≤ 1\u202f234 µs – 训") == r"<= 1,234 us - \u8bad"
+        assert plain_ascii("×3 ÷28 −33 % ≥ 1 s ± 2") == "x3 /28 -33 % >= 1 s +- 2"

@@ -103,3 +103,39 @@ def test_clipped_text_fits(text, width):
 
 def test_counted_things_are_singular_or_plural():
     assert [units.many(number, "interval") for number in (0, 1, 2)] == ["0 intervals", "1 interval", "2 intervals"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (1, 1, "="),
+        (10_000, 10_001, "="),
+        (100, 101, "+1 %"),
+        (2, 3, "+50 %"),
+        (3, 2, "−33 %"),
+        (1, 3, "×3"),
+        (4, 1, "÷4"),
+        (1, 0.0362, "÷27.6"),
+        (0, 1, "new"),
+        (1, 0, "gone"),
+        (1, 999.4, "×999"),
+        (1, 1e6, "×>999"),
+        (1e6, 1, "÷>999"),
+        (1, math.inf, "×>999"),
+        (math.inf, 1, "÷>999"),
+        (NAN, 1, "–"),
+        (1, NAN, "–"),
+    ],
+)
+def test_change(before, now, text):
+    assert units.change(before, now) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.1, "×1.1"), (0.8, "×0.8"), (0.5, "÷2"), (0, "÷>999"), (NAN, "–")])
+def test_times(ratio, text):
+    assert units.times(ratio) == text
+
+
+def test_a_bound_is_told_in_the_manner_of_what_it_bounds():
+    assert [units.relative(ratio, beside=1.99) for ratio in (0.4, 2.27)] == ["−60 %", "+127 %"]
+    assert [units.relative(ratio, beside=0.04) for ratio in (0.03, 0.8)] == ["÷33.3", "×0.8"]

@@ -131,6 +131,7 @@ def test_waits_are_by_holder_interrupts_by_what_ran_and_off_cpu_time_by_waker(op
 def test_what_made_no_progress_is_seen_and_in_the_table(opened, report):
     page = opened(report, f"#range={BAD + 1}-{BAD + 3}")
     page.click("#lanes-table summary")
+    page.wait_for_selector("#lanes-table tbody tr")
     rows = [row.split("\t") for row in page.locator("#lanes-table tbody tr").all_inner_texts()]
     assert [(row[0], row[-1]) for row in rows] == [("0", "0 %"), ("1", "100 %")]
     seen = page.evaluate(

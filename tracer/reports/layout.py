@@ -16,7 +16,23 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "
 # A number stays with its unit and a ≤ with its number.
 _GLUE = re.compile(r"(?<=\d) (?=(?:%|ns|µs|ms|s|min|h|[kMGT]?B/s|[kMG]/s|[KMG]iB|[kMG]b/s)(?![\w]))|(?<=[≤>]) (?=\d)")
 _NO_BREAK = "\x00"
-_ASCII = str.maketrans({"≤": "<=", "µ": "u", "–": "-", "…": "~", "·": "|", "\u202f": ",", "→": ">", "←": "<"})
+_ASCII = str.maketrans(
+    {
+        "≤": "<=",
+        "≥": ">=",
+        "µ": "u",
+        "–": "-",
+        "−": "-",
+        "×": "x",
+        "÷": "/",
+        "±": "+-",
+        "…": "~",
+        "·": "|",
+        "→": ">",
+        "←": "<",
+    }
+    | {"\u202f": ","}
+)
 
 
 @dataclass(frozen=True)

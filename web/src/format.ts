@@ -8,7 +8,7 @@ export function count(value: number): string {
     .replace(/\B(?=(\d{3})+$)/g, GROUP);
 }
 
-const three = (value: number) => String(Number(value.toPrecision(3)));
+const three = (value: number) => (value > 0 && value < 0.01 ? "<0.01" : String(Number(value.toPrecision(3))));
 
 export function duration(ns: number): string {
   if (Number.isNaN(ns)) return "–";
@@ -22,7 +22,8 @@ export function duration(ns: number): string {
     if (Number(ns.toPrecision(3)) < limit) return `${three(ns / scale)} ${unit}`;
   const seconds = Math.round(ns / 1e9);
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
-  return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
+  const hours = Math.floor(seconds / 3600);
+  return hours < 48 ? `${hours} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
 export const atMost = (ns: number) => (Number.isFinite(ns) ? `≤ ${duration(ns)}` : duration(ns));
@@ -42,7 +43,7 @@ export function rate(perSecond: number): string {
     [1e6, 1e3, " k/s"],
     [1e9, 1e6, " M/s"],
   ] as const)
-    if (perSecond < limit) return three(perSecond / scale) + unit;
+    if (Number(perSecond.toPrecision(3)) < limit) return three(perSecond / scale) + unit;
   return `${three(perSecond / 1e9)} G/s`;
 }
 
@@ -59,18 +60,21 @@ export const digitsOf = (step: number) => Math.min(3, Math.max(0, 1 - Math.floor
 /** Digits behind the point that multiples of a step have, at most three. */
 export const decimals = (step: number) => [0, 1, 2].find((digits) => Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) < 1e-6) ?? 3;
 
-/** What became of a number, in a word: "+12 %", "×3", "new", "gone"; what rounds away is no change. */
+/** What became of a number, in a word: "+12 %", "×3", "÷28", "new", "gone"; what rounds away is no change. */
 export function change(before: number, now: number): string {
   if (Number.isNaN(before) || Number.isNaN(now)) return "–";
   if (before === now) return "=";
   if (!before) return "new";
   if (!now) return "gone";
   const ratio = now / before;
-  if (ratio >= 1000 || !Number.isFinite(ratio)) return "×>999";
-  if (ratio >= 2 || ratio <= 0.5) return `×${three(ratio)}`;
-  const more = Math.round((ratio - 1) * 1000) / 10;
-  return more ? `${more > 0 ? "+" : "−"}${Math.abs(more) >= 10 ? Math.abs(more).toFixed(0) : Math.abs(more)} %` : "=";
+  if (ratio >= 2) return `×${factor(ratio)}`;
+  if (ratio <= 0.5) return `÷${factor(before / now)}`;
+  const more = Math.abs(ratio - 1) * 100;
+  const digits = more >= 10 ? more.toFixed(0) : String(Math.round(more * 10) / 10);
+  return digits === "0" ? "=" : `${ratio > 1 ? "+" : "−"}${digits} %`;
 }
+
+const factor = (ratio: number) => (Number(ratio.toPrecision(3)) <= 999 ? three(ratio) : ">999");
 
 /** The way a number went, for those who see no colour; "" where it did not. */
 export const sign = (before: number, now: number) => (["=", "–"].includes(change(before, now)) ? "" : now > before ? "▲" : "▼");

@@ -12,7 +12,7 @@ from tracer.analysis.statistics import Statistics
 from tracer.escape import printable
 from tracer.reports.layout import Column, Style, wrap
 from tracer.reports.narrow import lines_of
-from tracer.units import MISSING, at_most, duration, many, moment
+from tracer.units import at_most, duration, many, moment
 
 __all__ = [
     "PROSE_WIDTH",
@@ -20,7 +20,6 @@ __all__ = [
     "ROWS",
     "Section",
     "as_lines",
-    "change",
     "known",
     "more",
     "of_filter",
@@ -80,24 +79,6 @@ def more(rest: Sequence[object], what: str) -> str:
 def of_filter(source: Source) -> str:
     """Return what a series by task is limited to, for its title; what counts by CPU is always of all tasks."""
     return "".join(f"  ({what} only)" for what in source.tasks_traced)
-
-
-def change(before: float, now: float) -> str:
-    """Return what became of a number, in a word: ``+12 %``, ``×3``, ``new``, ``gone``."""
-    if before != before or now != now:
-        return MISSING
-    if before == now:
-        return "="
-    if not before or not now:
-        return "gone" if before else "new"
-    ratio = now / before
-    if not ratio < 1000:
-        return "×>999"
-    if ratio >= 2 or ratio <= 0.5:
-        return f"×{ratio:.3g}"
-    more = round((ratio - 1) * 100, 1)
-    digits = 0 if abs(more) >= 10 else 1
-    return f"{'+' if more > 0 else '−'}{abs(more):.{digits}f} %" if more else "="
 
 
 def known(ns: float) -> float:

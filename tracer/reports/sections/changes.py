@@ -10,8 +10,8 @@ from tracer.analysis.names import vector
 from tracer.analysis.statistics import NOTHING, Statistics
 from tracer.analysis.summary import Summary
 from tracer.reports.layout import Column
-from tracer.reports.sections._section import ROWS, Section, change, more
-from tracer.units import MISSING, at_most, duration, percent, rate
+from tracer.reports.sections._section import ROWS, Section, more
+from tracer.units import MISSING, at_most, change, duration, percent, rate
 
 __all__ = ["changed_cpus", "changed_latencies", "changed_setup", "seconds"]
 

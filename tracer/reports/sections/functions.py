@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tracer.analysis.stacks import Frame
 from tracer.reports.layout import Column
-from tracer.reports.sections._section import ROWS, Section, change, more
+from tracer.reports.sections._section import ROWS, Section, more
 from tracer.reports.sections.stacks import called
-from tracer.units import duration, percent
+from tracer.units import change, duration, percent
 
 __all__ = ["Functions", "changed_functions", "functions"]
 
