@@ -11,13 +11,10 @@ from tracer.difference.difference import Difference
 from tracer.difference.grounds import times_of
 from tracer.difference.stretch import Stretch
 from tracer.difference.whose import Party, told
-from tracer.units import MISSING, duration, moment, percent
+from tracer.units import MISSING, change, duration, moment, percent, relative
 
 __all__ = ["by", "doubt", "failure", "headline", "interval", "measured", "signed", "then", "when", "who"]
 
-#: Of a change that is greater than this its factor is told.
-_FACTOR = 9.5
-_GREATEST = 999
 _WHO = 3
 _WHY = 3
 _STRETCHES = 3
@@ -62,7 +59,7 @@ def _most_of(stretch: Stretch, found: Difference) -> Change:
 
 
 def measured(one: Change) -> str:
-    """Return a change as a sentence's part: ``NET_RX softirq delay p99 0.2 ms before, 9.1 ms after (+4450 %, …)``."""
+    """Return a change as a sentence's part: ``NET_RX softirq delay p99 0.2 ms before, 9.1 ms after (×45.5, …)``."""
     unit = one.measure.unit
     before, after = amount(one.before, unit), amount(one.after, unit)
     sure = interval(one)
@@ -70,17 +67,16 @@ def measured(one: Change) -> str:
 
 
 def by(one: Change) -> str:
-    """Return how much it changed: ``+23 %``, ``×45``; ``new`` of what was not there."""
-    if not one.before:
-        return "new" if one.after else "±0 %"
-    return _relative(one.after / one.before, as_factor=_is_great(one))
+    """Return how much it changed: ``+23 %``, ``×45``, ``÷28``; ``new`` of what was not there."""
+    return change(one.before, one.after)
 
 
 def interval(one: Change) -> str:
     """Return between what the change lies: ``+12 to +35 %``."""
     if not one.before:
         return MISSING
-    low, high = (_relative(value / one.before, as_factor=_is_great(one)) for value in (one.low, one.high))
+    ratios = (value / one.before for value in (one.low, one.high))
+    low, high = (relative(ratio, beside=one.after / one.before).replace("=", "0 %") for ratio in ratios)
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
@@ -171,13 +167,3 @@ def _things(changes: Sequence[Change]) -> str:
 
 def _are(number: int) -> str:
     return f"{'are' if number > 1 else 'is'} {number}"
-
-
-def _is_great(one: Change) -> bool:
-    return one.after > _FACTOR * one.before
-
-
-def _relative(ratio: float, *, as_factor: bool) -> str:
-    if as_factor:
-        return f"×{ratio:.3g}" if ratio < _GREATEST else f">×{_GREATEST}"
-    return f"{'+' if ratio >= 1 else '-'}{percent(abs(ratio - 1))}"
