@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from tracer.histogram import SLOTS
 
 __all__ = ["CHANGES", "Wobble", "make_side", "real_side", "real_windows"]
 
-_WHOLE = (0.0, 1.0)
+_WHOLE = ((0.0, 1.0),)
 #: Octaves by which a share of the values becomes longer, and from where to where of the side.
-CHANGES: Mapping[str, tuple[float, float, tuple[float, float]]] = {
+CHANGES: Mapping[str, tuple[float, float, Sequence[tuple[float, float]]]] = {
     "none": (0.0, 0.0, _WHOLE),
     "+15 %": (np.log2(1.15), 1.0, _WHOLE),
     "+25 %": (np.log2(1.25), 1.0, _WHOLE),
@@ -27,10 +27,11 @@ CHANGES: Mapping[str, tuple[float, float, tuple[float, float]]] = {
     "2 % x 16": (4.0, 0.02, _WHOLE),
     "0.5 % x 64": (6.0, 0.005, _WHOLE),
     "one CPU": (2.0, 1 / 8, _WHOLE),  # of eight
-    "last half": (np.log2(1.5), 1.0, (0.5, 1.0)),
-    "last 4th": (np.log2(1.5), 1.0, (0.75, 1.0)),
-    "last 8th": (np.log2(1.5), 1.0, (0.875, 1.0)),
-    "mid 8th": (np.log2(1.5), 1.0, (0.4375, 0.5625)),
+    "last half": (np.log2(1.5), 1.0, ((0.5, 1.0),)),
+    "last 4th": (np.log2(1.5), 1.0, ((0.75, 1.0),)),
+    "last 8th": (np.log2(1.5), 1.0, ((0.875, 1.0),)),
+    "mid 8th": (np.log2(1.5), 1.0, ((0.4375, 0.5625),)),
+    "2 parts": (np.log2(1.5), 1.0, ((0.2, 0.35), (0.45, 0.6))),
 }
 _SECOND = 10**9
 
@@ -79,9 +80,10 @@ def make_side(
         expected[bursts] = _partly(
             expected[bursts], random.uniform(1, 3, bursts.sum()), random.uniform(0.1, 1, bursts.sum())
         )
-        by, share, (begin, end) = CHANGES[(changed or {}).get(series, "none")]
+        by, share, spans = CHANGES[(changed or {}).get(series, "none")]
         place = (np.arange(number) + 0.5) / number
-        expected = _partly(expected, np.where((begin <= place) & (place < end), by, 0.0), np.full(number, share))
+        changed_then = np.any([(begin <= place) & (place < end) for begin, end in spans], axis=0)
+        expected = _partly(expected, np.where(changed_then, by, 0.0), np.full(number, share))
         drawn = np.zeros((number, SLOTS), np.uint64)
         drawn[:] = random.poisson(expected)
         histograms[series] = Compact.from_slots(drawn)

@@ -18,6 +18,11 @@ from unit.test_gate import TABLES as GATED
 
 from tracer.commands import main
 from tracer.compare.intake import TABLES
+from tracer.difference.changes import changes_of
+from tracer.difference.difference import difference
+from tracer.difference.reading import read_sides
+from tracer.difference.stretch import Stretch
+from tracer.difference.verdict import when
 from tracer.recording import Recording, RecordingWriter, read_recording
 from tracer.units import display_width
 from tracer.window import Window
@@ -255,6 +260,44 @@ def test_what_is_slow_for_a_part_is_told_with_its_time_and_fails_a_gate(
     assert stretch["start_s"] + stretch["seconds"] == pytest.approx(until, abs=8)
     assert stretch["start_unix_s"] == pytest.approx(tree["after"]["start_unix_s"] + stretch["start_s"])
     assert json.loads(run("--json", before, make(demo, tmp_path / "calm.fsk", 60)).stdout)["stretch"] is None
+
+
+def test_parts_with_gaps_between_are_told_apart_each_with_its_time(demo: Recording, tmp_path: Path):
+    before = str(twin(tmp_path / "before.fsk", demo, "cu17", seconds=90))
+    slow = slower(("softirq", "run"), 20, vector=1)
+    spans = [(30, 42), (52, 66)]
+
+    def change(number: int, window: Window) -> Window:
+        return slow(number, window) if any(start <= number < end for start, end in spans) else window
+
+    after = make(demo, tmp_path / "after.fsk", 90, change=change)
+    done = run("--fail-over", "50%", before, after)
+    span = r"from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC \([\d.]+ s in\)"
+    told = rf"for 2\d s of after, {span}, and again {span}: "
+    assert re.match(rf"only {told}slower beyond the noise: TIMER softirq run time", said(done)), said(done)
+    # With the gap in it, it was within the noise.
+    assert done.exit_code == 7 and re.search(f"not enough to tell: {told}", done.stderr), done.stderr
+    tree = json.loads(run("--json", before, after).stdout)
+    stretch = tree["stretch"]
+    assert [(one["start_s"], one["start_s"] + one["seconds"]) for one in stretch["spans"]] == [
+        pytest.approx(span, abs=3) for span in spans
+    ]
+    assert stretch["seconds"] == pytest.approx(sum(one["seconds"] for one in stretch["spans"]))
+    began_s, ended_s = tree["after"]["start_unix_s"], stretch["spans"][1]["end_unix_s"]
+    assert ended_s == stretch["end_unix_s"] == pytest.approx(began_s + 66, abs=3)
+    # 5.7 times as long; with what it was in the gap it would be 3.5.
+    assert [one["ratio"] > 4 for one in stretch["slower"]] == [True]
+
+
+def test_of_many_parts_some_are_told(demo: Recording, tmp_path: Path):
+    side = read_sides([str(twin(tmp_path / "one.fsk", demo, "cu17", seconds=40))] * 2, ())[1]
+    stretch = Stretch(
+        tuple((start, start + 2.0) for start in range(0, 30, 6)), changes_of([side.node], side.node), frozenset()
+    )
+    found = difference([side], side)
+    assert when(found, stretch).endswith(" UTC (12 s in), and 2 more times")
+    assert when(found, replace(stretch, spans=stretch.spans[:4])).endswith(" UTC (12 s in), and 1 more time")
+    assert when(found, stretch).count("again from") == 2
 
 
 def test_a_part_fails_a_gate_beside_something_that_is_a_little_slower_throughout(demo: Recording, tmp_path: Path):

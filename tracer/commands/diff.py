@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -61,7 +62,7 @@ def diff(files: tuple[str, ...], times: tuple[TimeRange, ...], limit: float | No
     from tracer.commands._run import open_run
     from tracer.difference.difference import difference
     from tracer.difference.reading import read_part, read_sides
-    from tracer.difference.side import Side
+    from tracer.difference.side import Side, Span
     from tracer.difference.verdict import doubt, failure
     from tracer.reports.difference import as_dict, render
     from tracer.reports.json import dumps
@@ -74,8 +75,8 @@ def diff(files: tuple[str, ...], times: tuple[TimeRange, ...], limit: float | No
     finally:
         progress.end()
 
-    def reading(side: Side, start_ns: float, end_ns: float) -> Side | None:
-        return None if side.node.path == "-" else read_part(side, start_ns, end_ns, open_run)
+    def reading(side: Side, spans: Sequence[Span]) -> Side | None:
+        return None if side.node.path == "-" else read_part(side, spans, open_run)
 
     found = difference(befores, after, None if limit is None else 1 + limit, reading)
     if as_json:

@@ -16,7 +16,7 @@ from tracer.difference import limits
 from tracer.difference.changes import Change, Changes, changes_of
 from tracer.difference.grounds import distinct, lacking, times_of
 from tracer.difference.remarks import remarks
-from tracer.difference.side import Side
+from tracer.difference.side import Side, Span
 from tracer.difference.stretch import Stretch, slower_stretches
 from tracer.difference.whose import Party, parties
 from tracer.errors import RecordingError
@@ -24,8 +24,8 @@ from tracer.units import many
 
 __all__ = ["Difference", "difference"]
 
-#: Reads a part of AFTER again, from ns to ns of its clock; None where that can't be.
-Reading = Callable[[Side, float, float], Side | None]
+#: Reads parts of AFTER again as one, each from ns to ns of its clock; None where that can't be.
+Reading = Callable[[Side, Sequence[Span]], Side | None]
 # Of so many stretches who had the time is read again.
 _READ = 3
 
@@ -85,7 +85,7 @@ def difference(
     befores: Sequence[Side],
     after: Side,
     limit: float | None = None,
-    reading: Reading = lambda side, start_ns, end_ns: None,
+    reading: Reading = lambda side, spans: None,
 ) -> Difference:
     """Compare a side with one recording or more of before.
 
@@ -142,7 +142,7 @@ def difference(
 
 
 def _with_parties(befores: Sequence[Side], after: Side, stretch: Stretch, reading: Reading) -> Stretch:
-    part = reading(after, after.clock_ns(stretch.start), after.clock_ns(stretch.end))
+    part = reading(after, [*map(after.clock_ns, stretch.spans)])
     return replace(stretch, parties=parties(befores, part, stretch.changes)) if part else stretch
 
 

@@ -15,6 +15,7 @@ from tracer.compare.quantiles import log_quantiles
 from tracer.compare.shapes import LEAST_VALUES, means_ns
 from tracer.compare.telling import Unit
 from tracer.difference import limits
+from tracer.units import SECOND
 
 __all__ = ["Blocks", "Measure", "Quantity", "measured"]
 
@@ -30,7 +31,6 @@ _COUNTED: Mapping[str, str] = {
     "hardirq.run": "interrupts",
     "workqueue.delay": "pieces of kernel work",
 }
-_NS = 1e9
 
 
 class Measure(NamedTuple):
@@ -77,7 +77,7 @@ class Blocks:
     def __init__(self, nodes: Sequence[Node], most: int = limits.BLOCKS) -> None:
         self._parts = [_Part(node, most) for node in nodes]
         self.numbers_of_blocks = tuple(len(part) for part in self._parts)
-        self.seconds = np.concatenate([part.summed(part.node.seen_ns) for part in self._parts]) / _NS
+        self.seconds = np.concatenate([part.summed(part.node.seen_ns) for part in self._parts]) / SECOND
         self.series = set().union(*(node.series for node in nodes))
         self._metrics = set.intersection(*({series.metric for series in node.series} for node in nodes))
 
@@ -104,7 +104,7 @@ class Blocks:
         """Return how many values there are a second, and their mean in seconds; 0 of none."""
         first, slots = self.histograms(series)
         merged = slots.sum(axis=0)
-        return float(merged.sum() / (self.seconds.sum() or 1.0)), float(np.nan_to_num(means_ns(merged, first))) / _NS
+        return float(merged.sum() / (self.seconds.sum() or 1.0)), float(np.nan_to_num(means_ns(merged, first))) / SECOND
 
     def numbers(self, series: Series) -> np.ndarray:
         """Return (above, below) ``(blocks, 2)``."""
@@ -162,13 +162,13 @@ def _of_histograms(blocks: Blocks, series: Series) -> dict[Measure, np.ndarray]:
     if series.metric in _COUNTED:
         found[Measure(series, "rate")] = np.log2(counts / blocks.seconds + limits.LEAST_RATE)
     if series.metric in _RUNS:
-        spent = np.nan_to_num(means) * counts / _NS
+        spent = np.nan_to_num(means) * counts / SECOND
         found[Measure(series, "time")] = np.log2(spent / blocks.seconds + limits.LEAST_TIME)
     return found
 
 
 def _ratios(pairs: np.ndarray, series: Series) -> np.ndarray:
     metric = METRICS[series.metric]
-    above, below = pairs[:, 0], pairs[:, 1] / (_NS if metric.kind == "rate" else 1)
+    above, below = pairs[:, 0], pairs[:, 1] / (SECOND if metric.kind == "rate" else 1)
     found: np.ndarray = np.log2(np.where(below > 0, above / np.where(below > 0, below, 1), np.nan) + metric.least)
     return found

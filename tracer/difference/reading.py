@@ -11,17 +11,17 @@ from tracer.analysis.summary import Summary
 from tracer.compare.facts import flattened
 from tracer.compare.gaps import Gaps
 from tracer.compare.intake import Intake
-from tracer.difference.side import Side
+from tracer.difference.side import Side, Span
 from tracer.errors import RecordingError, UsageError
 from tracer.recording import RecordingReader, Run
-from tracer.units import duration, many, moment
+from tracer.units import SECOND, duration, many, moment
 from tracer.window import Window
 
 __all__ = ["Part", "read_part", "read_sides"]
 
-#: Which part of a recording is meant: of its source and the start of its first interval makes from when to when.
-Part = Callable[[Source, int], tuple[float, float]]
-_SECOND = 1_000_000_000
+#: Which part of a recording is meant, given its source and the start of its first interval.
+Part = Callable[[Source, int], Span]
+_Spans = Callable[[Source, int], Sequence[Span]]
 
 
 def read_sides(
@@ -37,27 +37,33 @@ def read_sides(
     for a file that can't be read or has no interval, UsageError for a part in which nothing was recorded.
     """
     if len(files) == 1:
-        sides = _read(files[0], parts, progress, opening)
+        sides = _read(files[0], [*map(_alone, parts)], progress, opening)
     else:
         of_each = parts if len(parts) == len(files) else [*parts, _whole][:1] * len(files)
         sides = [
-            side for path, part in zip(files, of_each, strict=True) for side in _read(path, [part], progress, opening)
+            side
+            for path, part in zip(files, of_each, strict=True)
+            for side in _read(path, [_alone(part)], progress, opening)
         ]
     return tuple(sides[:-1]), sides[-1]
 
 
-def read_part(side: Side, start_ns: float, end_ns: float, opening: Callable[[str], Run] = RecordingReader) -> Side:
-    """Read a part of a side again: from ``start_ns`` to ``end_ns`` on the node's clock. Raises as ``read_sides``."""
-    (part,) = _read(side.node.path, [lambda source, first_ns: (start_ns, end_ns)], lambda said: None, opening)
+def read_part(side: Side, spans: Sequence[Span], opening: Callable[[str], Run] = RecordingReader) -> Side:
+    """Read spans of a side again, as one. Raises as ``read_sides``."""
+    (part,) = _read(side.node.path, [lambda source, first_ns: spans], lambda said: None, opening)
     return part
 
 
-def _whole(source: Source, first_ns: int) -> tuple[float, float]:
+def _alone(part: Part) -> _Spans:
+    return lambda source, first_ns: [part(source, first_ns)]
+
+
+def _whole(source: Source, first_ns: int) -> Span:
     return float("-inf"), float("inf")
 
 
 def _read(
-    path: str, parts: Sequence[Part], progress: Callable[[str], None], opening: Callable[[str], Run]
+    path: str, parts: Sequence[_Spans], progress: Callable[[str], None], opening: Callable[[str], Run]
 ) -> list[Side]:
     with opening(path) as reader:
         source = Source.from_header(reader.header)
@@ -67,7 +73,7 @@ def _read(
                 continue
             if not gathered:
                 first_ns = min(window.start_ns for window in windows)
-                gathered = [_Gathered(source, *part(source, first_ns)) for part in parts]
+                gathered = [_Gathered(source, part(source, first_ns)) for part in parts]
             if reader.intervals % 100 == 0:
                 progress(f"reading {many(reader.intervals, 'interval')}")
             last_ns = max(window.end_ns for window in windows)
@@ -112,19 +118,20 @@ def _learn_clock(source: Source, windows: Sequence[Window]) -> None:
 
 
 class _Gathered:
-    """One part of a recording, from ``low`` to ``high`` ns: an interval belongs where its middle lies."""
+    """One part of a recording, of one span or several: an interval belongs where its middle lies."""
 
-    def __init__(self, source: Source, low: float, high: float) -> None:
+    def __init__(self, source: Source, spans: Sequence[Span]) -> None:
         # Windows as short as intervals: a moment of a second has to have several.
-        self.intake = Intake(source, length_ns=source.interval_ns or _SECOND)
+        self.intake = Intake(source, length_ns=source.interval_ns or SECOND)
         self._found, self._gaps, self._squeezed_ns = Gaps(source), list[tuple[int, int]](), 0
         self._summary = Summary(source.interval_ns, source)
-        self._low, self._high = low, high
+        self._spans = spans
+        self._low, self._high = min(low for low, _ in spans), max(high for _, high in spans)
 
     def add(self, windows: Sequence[Window]) -> None:
         """Add an interval, if it is in this part."""
         middle = (windows[0].start_ns + windows[0].end_ns) / 2
-        if self._low <= middle < self._high:
+        if any(low <= middle < high for low, high in self._spans):
             self._summary.add_interval(windows)
             # Windows are as long as a gap would have them be: it is left out, and added again to what is told of times.
             if gap_ns := self._found.before(windows):

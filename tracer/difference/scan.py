@@ -10,22 +10,34 @@ import numpy as np
 from tracer.compare.limits import BULK_FLOOR
 from tracer.compare.robust import SIGMA_OF_MAD, medians
 from tracer.difference import limits
+from tracer.difference.spans import slow_spans
 
 __all__ = ["Found", "scan"]
 
 _SEED = 20261130  # the same recordings give the same answer
 _FURTHEST = 3.0  # scatters: a burst, however high, is one block
 _LONGER = 1.2  # each length that is tried is so many times the one before
+_LEAST_SCATTER = 0.5  # of blocks: what is slow may scatter more than what was not
 _NONE = 0.15  # a correlation of blocks that is less than this is none
 
 
 @dataclass(frozen=True)
 class Found:
-    """``after[start:end]`` is above ``before`` in the measures of which ``above`` ``(measures,)`` is true."""
+    """``after`` is above ``before`` from block to block of each of ``spans``, with gaps between in which it is not, in
+    the measures of which ``above`` ``(measures,)`` is true."""
 
-    start: int
-    end: int
+    spans: tuple[tuple[int, int], ...]
     above: np.ndarray
+
+    @property
+    def start(self) -> int:
+        """The first block."""
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> int:
+        """Behind the last block."""
+        return self.spans[-1][1]
 
 
 def scan(befores: Sequence[np.ndarray], after: np.ndarray) -> Found | None:
@@ -56,8 +68,9 @@ def scan(befores: Sequence[np.ndarray], after: np.ndarray) -> Found | None:
     if score <= least:
         return None
     above = scores[length][start] > least
-    rise = levels[before:] - levels[:before].mean(axis=0)
-    return Found(*_edges(rise[:, above].mean(axis=1), start, start + length), above)
+    rise = (levels - levels[:before].mean(axis=0))[:, above].mean(axis=1)
+    scatter = max(_LEAST_SCATTER, float(rise[:before].std()))
+    return Found(slow_spans(rise[before:], *_edges(rise[before:], start, start + length), scatter), above)
 
 
 def _levels(values: np.ndarray) -> np.ndarray:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from tracer.analysis.summary import Summary
 from tracer.compare.node import Node
+from tracer.units import SECOND
 
-__all__ = ["Side"]
+__all__ = ["Side", "Span"]
+
+#: From when to when, in ns on a node's clock or in seconds.
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,16 @@ class Side:
     damaged: bool = False
     cut: bool = False
 
-    def clock_ns(self, seconds: float) -> float:
-        """Return when on the node's clock so many seconds of the windows had passed."""
-        ns = self.start_ns + seconds * 1e9
+    def clock_ns(self, span: Span) -> Span:
+        """Return from when to when on the node's clock a span of its windows is, given in seconds of windows."""
+        half_ns = self.node.length_ns / 2  # a gap begins within half a window of an end
+        start_ns, end_ns = (self.start_ns + seconds * SECOND for seconds in span)
+        return self._passed_ns(start_ns + half_ns) - half_ns, self._passed_ns(end_ns - half_ns) + half_ns
+
+    def _passed_ns(self, ns: float) -> float:
         return ns + sum(gap_ns for at_ns, gap_ns in self.gaps if at_ns <= ns)
 
     @property
     def seconds(self) -> float:
         """How long was seen."""
-        return float(self.node.seen_ns.sum()) / 1e9
+        return float(self.node.seen_ns.sum()) / SECOND

@@ -13,28 +13,39 @@ from tracer.difference import limits
 from tracer.difference.changes import Change, Changes, changes_of, columns_of
 from tracer.difference.measures import Blocks
 from tracer.difference.scan import scan
+from tracer.difference.side import Span
 from tracer.difference.whose import Party
+from tracer.units import SECOND
 
 __all__ = ["Stretch", "slower_stretches"]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What is slower from ``start`` to ``end`` only, seconds after the side's beginning.
+    """What is slower in some ``spans`` only: (from, to) in seconds after the side's beginning, in order of time.
 
     ``parties``: who had more or less time then; None where that was not read.
     """
 
-    start: float
-    end: float
+    spans: tuple[Span, ...]
     changes: Changes
     series: frozenset[Series]
     parties: tuple[Party, ...] | None = None
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
-        return self.end - self.start
+        """How long it is, without the gaps."""
+        return sum(end - start for start, end in self.spans)
+
+    @property
+    def start(self) -> float:
+        """When it begins."""
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> float:
+        """When it ends."""
+        return self.spans[-1][1]
 
     @property
     def slower(self) -> tuple[Change, ...]:
@@ -74,7 +85,7 @@ def _clearest(
     befores: Sequence[Node], whole: Node, times: Sequence[int], first: int, last: int
 ) -> tuple[Stretch, int, int] | None:
     """Return the clearest stretch within some windows, and from which window to which it is."""
-    after = _part(whole, first, last)
+    after = _part(whole, (first, last))
     if not after.seen_ns.any():
         return None
     length_ns = max(map(_typical_ns, [*befores, after]))
@@ -86,12 +97,17 @@ def _clearest(
     found = scan(np.split(ours, np.cumsum(sides[0].numbers_of_blocks)[:-1]), theirs)
     if found is None:
         return None
-    first, last = sides[1].windows(found.start, found.end)
+    spans = [sides[1].windows(*one) for one in found.spans]
     above = frozenset(measure.series for measure, is_so in zip(columns, found.above, strict=True) if is_so)
-    start, end = ((after.first + place) * after.length_ns for place in (first, last))
-    seconds = [max(0, start - after.start_ns) / 1e9, (min(end, after.end_ns) - after.start_ns) / 1e9]
-    stretch = Stretch(seconds[0], seconds[1], changes_of(befores, _part(after, first, last), times), above)
-    return (stretch, first, last) if stretch.slower else None
+    times_s = tuple((_seconds(after, begin), _seconds(after, end)) for begin, end in spans)
+    stretch = Stretch(times_s, changes_of(befores, _part(after, *spans), times), above)
+    return (stretch, spans[0][0], spans[-1][1]) if stretch.slower else None
+
+
+def _seconds(node: Node, window: int) -> float:
+    """Return how long after the beginning of its recording a window begins."""
+    start_ns = (node.first + window) * node.length_ns
+    return (min(max(start_ns, node.start_ns), node.end_ns) - node.start_ns) / SECOND
 
 
 def _blocks(nodes: Sequence[Node], length_ns: float) -> Blocks:
@@ -103,8 +119,9 @@ def _typical_ns(node: Node) -> float:
     return float(np.median(seen)) if seen.size else 1.0
 
 
-def _part(node: Node, first: int, last: int) -> Node:
+def _part(node: Node, *spans: tuple[int, int]) -> Node:
     """Return a node of which only some windows count."""
     kept = np.zeros_like(node.seen_ns)
-    kept[first:last] = node.seen_ns[first:last]
+    for first, last in spans:
+        kept[first:last] = node.seen_ns[first:last]
     return replace(node, seen_ns=kept)

@@ -9,15 +9,17 @@ from tracer.difference import limits
 from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
 from tracer.difference.grounds import times_of
+from tracer.difference.side import Side, Span
 from tracer.difference.stretch import Stretch
 from tracer.difference.whose import Party, told
-from tracer.units import MISSING, change, duration, moment, percent, relative
+from tracer.units import MISSING, change, duration, many, moment, percent, relative
 
 __all__ = ["by", "doubt", "failure", "headline", "interval", "measured", "signed", "then", "when", "who"]
 
 _WHO = 3
 _WHY = 3
 _STRETCHES = 3
+_SPANS = 3
 _CLEARLY, _MATTERS = 2, 0.1
 _GREAT = 0.1  # seconds a second
 
@@ -142,11 +144,25 @@ def _tells_little(found: Difference) -> str:
 
 
 def when(found: Difference, stretch: Stretch) -> str:
-    """Return when a stretch of ``after`` is that is slower: ``for 75 s of after, from 14:02:11 UTC (5 min in)``."""
-    source, start = found.after.node.source, stretch.start * 1e9
-    began = source.unix_ns(round(found.after.clock_ns(stretch.start)))
-    clock = f"{moment(began, date=False)} ({duration(start)} in)" if began == began else f"{duration(start)} in"
-    return f"for {duration(stretch.seconds * 1e9)} of after, from {clock}"
+    """Return when a stretch of ``after`` is slower: ``for 75 s of after, from 14:02:11 UTC (5 min in)``; where it has
+    gaps ``from 14:02:11 to 14:02:30 UTC (62 s in), and again from …``."""
+    first, *others = (_span(found.after, one, until=len(stretch.spans) > 1) for one in stretch.spans)
+    times = [first, *(f"again {one}" for one in others[: _SPANS - 1])]
+    if len(others) >= _SPANS:
+        times.append(many(len(others) + 1 - _SPANS, "more time"))
+    if len(times) > 1:
+        times[-1] = f"and {times[-1]}"
+    return f"for {duration(stretch.seconds * 1e9)} of after, {', '.join(times)}"
+
+
+def _span(side: Side, span: Span, *, until: bool) -> str:
+    """Return from when on a span of a side is, or from when ``until`` when."""
+    times = [side.node.source.unix_ns(round(ns)) for ns in side.clock_ns(span)][: 1 + until]
+    into = f"{duration(span[0] * 1e9)} in"
+    if any(one != one for one in times):
+        return f"from {' to '.join(f'{duration(one * 1e9)} in' for one in span[: 1 + until])}"
+    clock = " to ".join(moment(one, date=False).removesuffix(" UTC") for one in times)
+    return f"from {clock} UTC ({into})"
 
 
 def _is_somebody(one: Party) -> bool:

@@ -8,7 +8,7 @@ from tracer.difference.changes import Change
 from tracer.difference.difference import Difference
 from tracer.difference.grounds import times_of
 from tracer.difference.limits import LEAST_BLOCKS
-from tracer.difference.side import Side
+from tracer.difference.side import Side, Span
 from tracer.difference.stretch import Stretch
 from tracer.difference.verdict import headline, measured, then, who
 from tracer.reports.layout import Style, wrap
@@ -141,12 +141,15 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _stretch(found: Difference, stretch: Stretch) -> dict[str, Any]:
-    return {
-        "start_s": stretch.start,
-        "seconds": stretch.seconds,
-        "start_unix_s": found.after.node.source.unix_ns(round(found.after.clock_ns(stretch.start))) / 1e9,
-        "slower": [_change(one) for one in stretch.slower],
-    }
+    spans = [_span(found.after, one) for one in stretch.spans]
+    # Of all spans together; each by itself is in "spans".
+    whole = {**spans[0], "seconds": stretch.seconds, "end_unix_s": spans[-1]["end_unix_s"]}
+    return {**whole, "spans": spans, "slower": [_change(one) for one in stretch.slower]}
+
+
+def _span(side: Side, span: Span) -> dict[str, float]:
+    began, ended = (side.node.source.unix_ns(round(ns)) / 1e9 for ns in side.clock_ns(span))
+    return {"start_s": span[0], "seconds": span[1] - span[0], "start_unix_s": began, "end_unix_s": ended}
 
 
 def _change(one: Change) -> dict[str, Any]:
