@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from unit.deep_samples import DEEP_HEADER, FRAME, OFF, STACK
+from unit.deep_samples import DEEP_HEADER, FRAME, OFF, STACK, WAKER
 from unit.report_data import Data
 from unit.synthetic import SECOND, START, Node
 from unit.test_jobs import members, row
@@ -254,6 +254,28 @@ def test_where_there_is_no_room_for_all_what_is_shown_first_has_it():
     names = {name for name, _, _ in found["names"]}
     assert {f"disk_{number}" for number in range(50)} <= names and "idle_49" not in names
     assert found["total"] == 51 * SECOND and found["pruned"] == pytest.approx(50 * SECOND, rel=0.1)
+
+
+def test_idle_waits_make_no_stacks_bad():
+    """Who slept all along has no stack: nine tenths of the time of an idle node."""
+    blocks = np.zeros(2, [*OFF.descr, *WAKER])
+    blocks["comm"], blocks["state"], blocks["stack"] = b"python", (b"S", b"D"), (0, 1)
+    blocks["tid"] = blocks["pid"] = (8, 9)
+    blocks["waker_kind"], blocks["weight"] = (b"a", b""), (9 * SECOND, SECOND)
+    stacks, frames = dictionary(f"main | {SYSCALL} ext4_sync_file io_schedule schedule")
+
+    def chip(blocks: np.ndarray) -> dict[str, str]:
+        payload = Payload(DEEP_HEADER)
+        told = {"stacks": stacks, "frames": frames, "samples": blocks}
+        windows = [Window("offcpu", table, START, START + SECOND, rows) for table, rows in told.items()]
+        payload.add_interval([*Node(cpus=2).interval(), *windows])
+        (found,) = (one for one in Data(payload.text(1 << 20)).tree["quality"] if one["what"] == "Off CPU stacks")
+        return found
+
+    assert chip(blocks)["state"] == "good" and "table" not in chip(blocks)
+    assert chip(blocks)["text"].startswith("0 % of the time without idle waits is in functions without a name")
+    blocks["state"] = b"D"
+    assert chip(blocks)["state"] == "bad" and chip(blocks)["text"].startswith("90 % of the time is in functions")
 
 
 def test_a_report_tells_each_weights_kind_and_its_total_is_all():

@@ -12,8 +12,9 @@ from unit.synthetic import HEADER, SECOND, START, Node
 
 from tracer import brackets
 from tracer.analysis import stacks
+from tracer.analysis.frames import Frame
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Frame, Stacks
+from tracer.analysis.stacks import Stacks
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
 from tracer.reports import json as json_report
@@ -142,7 +143,8 @@ def test_how_much_has_no_stack_is_said_beside_the_stacks_and_is_a_caveat(probe, 
     whole = plain(" ".join(rendered(summary)))
     _, _, section = whole.partition("ON-CPU STACKS" if probe == "oncpu" else "OFF-CPU STACKS")
     assert f"Caveat: {plain(caveat.what)}" in whole and f"{told}." in section
-    flame = {"probe": probe, "title": "Stacks", "unknown": 0, "total": 1, "pruned": 0, "untold": 0, "unnamed": ()}
+    rest = {"total": 1, "pruned": 0, "unnamed": 0}
+    flame = {"probe": probe, "title": "Stacks", "without_idle": rest, "total": 1, "untold": 0, "unnamed": ()}
     chip = stack_quality(flame, summary)
     assert chip["state"] == "bad" and told in plain(chip["text"])
 

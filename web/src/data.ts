@@ -72,7 +72,6 @@ export interface Flame extends Weights {
   by_cpu: (Weights & { cpus: Uint32Array }) | null;
   total: number;
   pruned: number;
-  unknown: number;
 }
 
 export interface Entry {

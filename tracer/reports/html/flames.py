@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tracer.analysis.frames import Frame
 from tracer.analysis.gate import checked
 from tracer.analysis.idle import WHOSE, idle_kinds, stack_kinds, whose
 from tracer.analysis.order import distinct
 from tracer.analysis.rows import COMM, has, text
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Dictionary, Frame
+from tracer.analysis.stacks import Dictionary
 from tracer.analysis.still import are_still, part_ns
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.keys import Keys
@@ -134,7 +135,8 @@ class Flames:
         """Return the tree, and ``bins``, ``leaves``, ``weights`` of what weighed in each bin; None without samples.
 
         ``by_cpu`` is the same with ``cpus``, in bins of its own; None where there is too much to tell apart. ``idle``
-        is the kind of idle wait of each weight, numbers of ``analysis.idle.NAMES``.
+        is the kind of idle wait of each weight, numbers of ``analysis.idle.NAMES``. What of the rest is ``pruned`` and
+        ``unnamed`` is told ``without_idle``, in ns.
 
         Beyond the limits, bins become longer, names are cut short, and the lightest stacks are ``untold``.
         """
@@ -167,7 +169,8 @@ class Flames:
         tree = grown(outer, path, starts, lengths, np.where(idle, weights / _IDLE_WEIGHS, weights), limits.nodes)
         names, nodes = named(tree, inner, enclosing, limits.names)
         untold = self._weights.untold * self._scale
-        unnamed = unnamed_frames(told, weights * self._scale)
+        awake = np.where(idle, 0.0, weights) * self._scale
+        unnamed = unnamed_frames(told, awake)
         told_by_cpu = None
         if self._by_cpu:
             which_by_cpu, cpus = np.searchsorted(used, numbers_by_cpu), keys_by_cpu["cpu"].take(by_cpu.numbers)
@@ -188,7 +191,11 @@ class Flames:
             "total": float(weights.sum()) * self._scale + untold,
             "pruned": float(weights[tree.cut].sum()) * self._scale,
             "untold": untold,
-            "unknown": sum(ns for _, _, ns in unnamed),
+            "without_idle": {
+                "total": float(awake.sum()) + untold,
+                "pruned": float(awake[tree.cut].sum()),
+                "unnamed": sum(ns for _, _, ns in unnamed),
+            },
             "unnamed": unnamed[:_MOST_UNNAMED],
             "cut_names": names.cut,
             "unkept": self._dictionary.unkept,

@@ -66,17 +66,22 @@ def _clock(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def stack_quality(flame: Mapping[str, Any], summary: Summary) -> dict[str, Any]:
-    """Return how complete the stacks of one probe are: what has no name, what was pruned, what was missed."""
-    unnamed = flame["unknown"] / flame["total"] if flame["total"] else 0.0
-    parts = [f"{percent(unnamed)} of the time is in functions without a name or has no stack"]
-    if flame["pruned"] or flame["untold"]:
-        parts.append(f"{percent((flame['pruned'] + flame['untold']) / flame['total'])} is in pruned frames or left out")
+    """Return how complete the stacks of one probe are: what has no name, what was pruned, what was missed.
+
+    Idle waits don't count: nobody looks at them, and an idle node has little else.
+    """
+    rest = flame["without_idle"]
+    total = rest["total"] or 1.0
+    which = "time without idle waits" if rest["total"] < flame["total"] else "time"
+    parts = [f"{percent(rest['unnamed'] / total)} of the {which} is in functions without a name or has no stack"]
+    if left_out := rest["pruned"] + flame["untold"]:
+        parts.append(f"{percent(left_out / total)} is in pruned frames or left out")
     probe = flame["probe"]
     lost = missed(probe, summary.losses.reasons.get(probe, {}))
     lacking = stackless(summary, probe)
     parts += [one.told for one in lacking]
     parts += [f"{count(number)} {loss_meaning(probe, reason)}" for reason, number in lost.items()]
-    state = "bad" if unnamed > _UNNAMED or flame["pruned"] or lacking else "good"
+    state = "bad" if rest["unnamed"] > _UNNAMED * total or rest["pruned"] or lacking else "good"
     chip = _chip(f"{flame['title']} stacks", state, f"{'; '.join(parts)}.")
     where = [(module, count(number), duration(ns)) for module, number, ns in flame["unnamed"]]
     return {**chip, "table": {"title": "Without a name", "heads": _UNNAMED_HEADS, "rows": where}} if where else chip
