@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +90,7 @@ def test_an_ordinary_user_is_told_to_be_root() -> None:
         ("tracefs", {"tracefs": "available"}, "ok", "not mounted; not needed"),
         ("tracefs", {"tracefs": "missing"}, "ok", "not in this kernel"),
         ("bcc", {"interpreter": None, "bcc_version": None, "bcc_error": "bcc is not installed"}, "fail", "installed"),
+        ("bcc", {"bcc_version": None, "bcc_given_up_s": 20}, "warn", "not known: to import it takes longer than 20 s"),
         ("bcc", {"bcc_version": "0.25.0"}, "warn", "0.26 to 0.37"),
         ("bcc", {"bcc_version": "0.37.1"}, "ok", "0.37.1"),
         ("bcc", {"bcc_version": "0.38.0"}, "warn", "0.38.0"),
@@ -112,6 +114,17 @@ def test_whatever_fails_has_a_fix() -> None:
     for facts in (worst, Facts(**{**GOOD, **NOBODY})):
         failed = [check for check in judge(facts) if check.status == "fail"]
         assert failed and all(check.fix and "\n" not in check.fix for check in failed)
+
+
+def test_a_slow_import_is_no_broken_bcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    slow = tmp_path / "python3"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(capability, "find_interpreter", lambda: str(slow))
+    monkeypatch.setattr(capability, "_BCC_SECONDS", 1)
+    facts = Facts(**{**GOOD, "bcc_version": None, **capability._bcc()})
+    (found,) = [check for check in judge(facts) if check.name == "bcc"]
+    assert found.status == "warn" and "reinstall" not in found.fix and "not known" in found.found
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 from dataclasses import dataclass, field
+from typing import Any
 
 from tracer.errors import UnavailableError
 from tracer.kernel import privilege
@@ -50,6 +51,7 @@ class Facts:
     bcc_version: str | None = None
     bcc_error: str = ""
     bcc_hint: str = ""
+    bcc_given_up_s: int | None = None
     watchdog: int | None = None
     nmi_watchdog: int | None = None
     watchdog_thresh: int | None = None
@@ -64,7 +66,7 @@ def read_facts() -> Facts:
     uname = os.uname()
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     lockdown = re.search(r"\[(\w+)\]", text("/sys/kernel/security/lockdown", 128) or "")
-    interpreter, version, error, hint = _bcc()
+    bcc = _bcc()
     return Facts(
         uid=os.geteuid(),
         capabilities=_capabilities(),
@@ -80,10 +82,7 @@ def read_facts() -> Facts:
         jit_enabled=number("/proc/sys/net/core/bpf_jit_enable"),
         jit_limit=number("/proc/sys/net/core/bpf_jit_limit"),
         tracefs=_tracefs(),
-        interpreter=interpreter,
-        bcc_version=version,
-        bcc_error=error,
-        bcc_hint=hint,
+        **bcc,
         watchdog=number("/proc/sys/kernel/soft_watchdog"),
         nmi_watchdog=number("/proc/sys/kernel/nmi_watchdog"),
         watchdog_thresh=number("/proc/sys/kernel/watchdog_thresh"),
@@ -117,18 +116,21 @@ def _cgroups() -> str | None:
     return "v1, cpu controller" if names.is_v1 else "v2"
 
 
-def _bcc() -> tuple[str | None, str | None, str, str]:
-    """Return interpreter, version, error and hint. bcc is imported in a child only: it brings LLVM along."""
+def _bcc() -> dict[str, Any]:
+    """Return the facts about bcc. It is imported in a child only: it brings LLVM along."""
     try:
         interpreter = find_interpreter()
     except UnavailableError as error:
-        return None, None, error.message, error.hint
+        return {"bcc_error": error.message, "bcc_hint": error.hint}
     # -I: neither PYTHON* variables nor the current folder decide what is imported.
     command = [interpreter, "-I", "-c", "import bcc; print(bcc.__version__)"]
+    found: dict[str, Any] = {"interpreter": interpreter}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_BCC_SECONDS, cwd="/")
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        return interpreter, None, str(failure), ""
+    except subprocess.TimeoutExpired:
+        return {**found, "bcc_given_up_s": _BCC_SECONDS}
+    except OSError as failure:
+        return {**found, "bcc_error": str(failure)}
     if done.returncode:
-        return interpreter, None, (done.stderr.strip().splitlines() or ["it fails without a word"])[-1], ""
-    return interpreter, done.stdout.strip(), "", ""
+        return {**found, "bcc_error": (done.stderr.strip().splitlines() or ["it fails without a word"])[-1]}
+    return {**found, "bcc_version": done.stdout.strip()}

@@ -155,6 +155,10 @@ def _tracefs(facts: Facts) -> Check:
 
 
 def _bcc(facts: Facts) -> Check:
+    if facts.bcc_given_up_s is not None:
+        found = f"{facts.interpreter}: not known: to import it takes longer than {facts.bcc_given_up_s} s here"
+        fix = f"ask again when the node is less busy; how long it takes: time {facts.interpreter} -I -c 'import bcc'"
+        return Check("bcc", "warn", found, fix)
     if facts.bcc_version is None:
         where = f"{facts.interpreter}: " if facts.interpreter else ""
         fix = facts.bcc_hint or "reinstall bcc: apt-get install --reinstall python3-bpfcc libbpfcc"
