@@ -9,6 +9,8 @@ import sys
 import time
 
 from tracer.probes import all_probes
+from tracer.workloads import places
+from tracer.workloads.hog import Hog
 
 
 def selftest(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,3 +40,21 @@ def test_nothing_that_could_run_is_neither_pass_nor_fail():
     *lines, _, total = done.stdout.splitlines()
     assert all(line.startswith("SKIP") and "is no Python that has bcc" in line for line in lines)
     assert total == f"0 passed, 0 failed, {len(all_probes())} skipped."
+
+
+class _ReadyInTime(Hog):
+    """Gets ready within 2 s, or ends."""
+
+    def _command(self) -> list[str]:
+        command = super()._command()
+        place = command.index("-c") + 1
+        limited = "import tracer.workloads._child as c; c._READY_SECONDS = 2.0; c.main(*sys.argv[2:])"
+        command[place] = command[place].partition("from ")[0] + limited
+        return command
+
+
+def test_a_workload_waits_for_its_go_longer_than_it_may_take_to_get_ready():
+    with _ReadyInTime(places().busy, bursts=1, burst=0.01, rest=0) as hog:
+        time.sleep(2.5)
+        hog.go()
+        assert hog.result()["cpu_ns"] > 0

@@ -19,8 +19,8 @@ __all__ = ["Child", "main"]
 
 Work = Callable[[], dict[str, Any]]
 
-#: How long it may wait for its go: on a busy node, attaching and the scenes before take their time.
-_WAITING_SECONDS = 300.0
+#: How long it may take to get ready.
+_READY_SECONDS = 300.0
 
 
 class Child:
@@ -46,9 +46,11 @@ def main(parent: str, module: str, seconds: str, arguments: str) -> None:
     processes.own_name(module)
     # Its own bound, whatever becomes of the parent: the default action of SIGALRM ends a process.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, _WAITING_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _READY_SECONDS)
     try:
         work: Work = import_module(f"tracer.workloads.{module}").run(Child(), **json.loads(arguments))
+        # It waits for its go as long as its parent lives: attaching and the scenes before take what they take.
+        signal.setitimer(signal.ITIMER_REAL, 0)
         _tell({"ready": True})
         if sys.stdin.buffer.read(1):
             signal.setitimer(signal.ITIMER_REAL, float(seconds))
