@@ -14,7 +14,7 @@ from unit.deep_samples import DEEP_HEADER, HZ, SAMPLE, deep_windows
 from unit.report_data import Data
 from unit.synthetic import SECOND, START, Node, hog_interval
 
-from tracer.analysis.stacks import Frame
+from tracer.analysis.frames import Frame
 from tracer.commands import main
 from tracer.commands._gathering import gather
 from tracer.recording import RecordingWriter

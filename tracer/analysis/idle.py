@@ -15,8 +15,8 @@ import numpy as np
 from tracer.analysis.rows import has
 
 if TYPE_CHECKING:
+    from tracer.analysis.frames import Frame, Paths
     from tracer.analysis.source import Source
-    from tracer.analysis.stacks import Frame, Paths
 
 __all__ = [
     "LOCKS",

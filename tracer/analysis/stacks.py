@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from tracer import brackets
+from tracer.analysis.frames import Frame, Paths
 from tracer.analysis.idle import WHOSE, IdleTime, idle_kinds, idle_time, stack_kinds, whose
 from tracer.analysis.order import distinct
 from tracer.analysis.rows import COMM, has, numbers, text, texts
@@ -17,44 +15,14 @@ from tracer.analysis.source import Source
 from tracer.analysis.still import Still
 from tracer.analysis.sums import Sums
 
-__all__ = ["Dictionary", "Frame", "HeavyStack", "Paths", "Stacks"]
+__all__ = ["Dictionary", "HeavyStack", "Stacks"]
 
 # The recorder tells no more before it tells them again. Frames of stacks are 8 bytes each, names up to 260.
 MAX_STACKS = 1 << 16
 MAX_STACK_FRAMES = 1 << 20
 MAX_FRAMES = 1 << 17
 
-#: Recordings of before wrote module+0x… without brackets.
-_UNNAMED = re.compile(r"(?:\[unknown )?.+\+0x([0-9a-f]{1,15})\]?", re.DOTALL)
 _TASKS = np.dtype([("pid", "u4"), ("tid", "u4"), ("comm", COMM), ("stack", "u8"), WHOSE])
-
-
-class Frame(NamedTuple):
-    """A function; ``kernel`` or of the process. Names as recorded: the report escapes them.
-
-    ``build_id`` is that of the module's file, if it has one.
-    """
-
-    kernel: bool
-    module: str
-    symbol: str
-    build_id: str = ""
-
-    @property
-    def offset(self) -> int | None:
-        """Where in the module's file a frame without a name is; None where it has one, or lies in no file."""
-        found = None if self.kernel else _UNNAMED.fullmatch(self.symbol)
-        return int(found[1], 16) if found and self.module else None
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it stands for a stack, or the half of one, that found no room in the kernel's table."""
-        return not self.module and self.symbol == brackets.LOST
-
-    @property
-    def is_unnamed(self) -> bool:
-        """Whether no function is known: ``[unknown …]``, ``[process ended]``, ``[anonymous]``."""
-        return self.symbol.startswith("[") or "+0x" in self.symbol
 
 
 @dataclass(frozen=True)
@@ -70,18 +38,6 @@ class HeavyStack:
     weight: int
     share: float
     frames: tuple[Frame, ...]
-
-
-@dataclass(frozen=True)
-class Paths:
-    """Many stacks: what frame numbers stand for, the numbers of one stack after the other (outermost first), lengths.
-
-    Shapes ``(all frames,)`` and ``(stacks,)``. A stack that was not taken or not told has none.
-    """
-
-    frames: list[Frame]
-    numbers: np.ndarray
-    lengths: np.ndarray
 
 
 class Dictionary:

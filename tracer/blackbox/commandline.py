@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from tracer.blackbox.redact import Redactor
-
-__all__ = ["unnamed_command", "unnamed_kernel_command", "unnamed_value"]
+__all__ = ["Hides", "unnamed_command", "unnamed_kernel_command", "unnamed_value"]
 
 #: Options whose values are words of ours, and values that are no names: numbers, times, sizes, CPUs.
 _TOLD = frozenset({"--probes", "--series", "--format", "--closeup", "--shadow"})
@@ -31,7 +28,15 @@ _PARAMETER = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _INIT = "--"
 
 
-def unnamed_command(command: Sequence[str], redactor: Redactor) -> list[str]:
+class Hides(Protocol):
+    """What hides a name that stands alone, and those within a text."""
+
+    def name(self, name: str) -> str: ...
+
+    def text(self, text: str) -> str: ...
+
+
+def unnamed_command(command: Sequence[str], hides: Hides) -> list[str]:
     """Return foreshock's command line with hashes for values: for all but numbers and words of ours."""
     hidden = list(command[:2])
     for before, argument in pairwise(command[1:]):
@@ -39,13 +44,13 @@ def unnamed_command(command: Sequence[str], redactor: Redactor) -> list[str]:
         if argument.startswith("--") and not equals:
             hidden.append(argument)
         elif argument.startswith("-") and not equals:
-            hidden.append(argument[:2] + (redactor.name(argument[2:]) if argument[2:] else ""))
+            hidden.append(argument[:2] + (hides.name(argument[2:]) if argument[2:] else ""))
         else:
-            hidden.append(f"{option}{equals}{_unnamed_option(option or before, value, redactor)}")
+            hidden.append(f"{option}{equals}{_unnamed_option(option or before, value, hides)}")
     return hidden
 
 
-def unnamed_kernel_command(line: str, redactor: Redactor) -> str:
+def unnamed_kernel_command(line: str, hides: Hides) -> str:
     """Return the kernel's command line with hashes for values: for all but numbers and words of the kernel's.
 
     Parameters keep their names; of init's arguments, after ``--``, only numbers and the names of options stay.
@@ -56,28 +61,28 @@ def unnamed_kernel_command(line: str, redactor: Redactor) -> str:
         if parameter == _INIT:
             init = True
         elif equals and not init and name.strip('"').replace("-", "_") in _HARMLESS:
-            parameters[place] = f"{name}={redactor.text(value)}"
+            parameters[place] = f"{name}={hides.text(value)}"
         elif equals:
-            parameters[place] = f"{redactor.text(name)}={unnamed_value(value, redactor)}"
+            parameters[place] = f"{hides.text(name)}={unnamed_value(value, hides)}"
         elif init and not parameter.startswith("--"):
-            parameters[place] = unnamed_value(parameter, redactor)
+            parameters[place] = unnamed_value(parameter, hides)
         else:
-            parameters[place] = redactor.text(parameter)
+            parameters[place] = hides.text(parameter)
     return " ".join(parameters)
 
 
-def unnamed_value(value: str, redactor: Redactor) -> str:
+def unnamed_value(value: str, hides: Hides) -> str:
     """Return a hash of a value, unless it is a number."""
-    return value if _NUMBER.fullmatch(value) else redactor.name(value)
+    return value if _NUMBER.fullmatch(value) else hides.name(value)
 
 
-def _unnamed_option(option: str, value: str, redactor: Redactor) -> str:
+def _unnamed_option(option: str, value: str, hides: Hides) -> str:
     if option in _TOLD:
-        return redactor.text(value)
+        return hides.text(value)
     if option == "--sink":
         kind, colon, where = value.partition(":")
-        return f"{kind}{colon}{redactor.name(where)}"
+        return f"{kind}{colon}{hides.name(where)}"
     if option == "--label":
         name, equals, value = value.partition("=")
-        return f"{name}{equals}{unnamed_value(value, redactor)}"
-    return unnamed_value(value, redactor)
+        return f"{name}{equals}{unnamed_value(value, hides)}"
+    return unnamed_value(value, hides)

@@ -11,9 +11,10 @@ import numpy as np
 
 from tracer.alerts.alert import Alert
 from tracer.analysis.blame import MAIN_SHARE
+from tracer.analysis.frames import Frame
 from tracer.analysis.rows import has, text
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import MAX_STACKS, Frame, HeavyStack, Stacks
+from tracer.analysis.stacks import MAX_STACKS, HeavyStack, Stacks
 from tracer.analysis.thresholds import RUNQUEUE_WORST_NS
 from tracer.units import clip, duration, percent
 from tracer.window import Window

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tracer import brackets
+from tracer.analysis.frames import Frame
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Frame
 from tracer.escape import printable
 from tracer.reports.export.protobuf import integer, message, packed, text
 from tracer.reports.export.stacks import StackWeights, WeightedStack

@@ -8,8 +8,8 @@ from typing import Any
 
 import tracer
 from tracer import brackets
+from tracer.analysis.frames import Frame
 from tracer.analysis.names import quoted, task
-from tracer.analysis.stacks import Frame
 from tracer.escape import printable
 from tracer.reports.export.stacks import Kind, StackWeights, WeightedStack
 

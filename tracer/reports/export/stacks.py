@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from tracer import brackets
+from tracer.analysis.frames import Frame
 from tracer.analysis.gate import checked
 from tracer.analysis.idle import WHOSE, IdleTime, idle_time, whose
 from tracer.analysis.rows import COMM, text
 from tracer.analysis.shapes import SAMPLES, STACKS
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Dictionary, Frame
+from tracer.analysis.stacks import Dictionary
 from tracer.analysis.sums import Sums
 from tracer.reports.export.selection import Selection
 from tracer.window import Window

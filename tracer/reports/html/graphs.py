@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracer.analysis.frames import Frame
 from tracer.analysis.idle import IdleTime
 from tracer.analysis.shapes import SAMPLES
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Dictionary, Frame
+from tracer.analysis.stacks import Dictionary
 from tracer.analysis.summary import Summary
 from tracer.reports.html.blob import Blob
 from tracer.reports.html.flames import Flames, Limits

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracer import brackets
+from tracer.analysis.frames import Frame, Paths
 from tracer.analysis.order import distinct
-from tracer.analysis.stacks import Frame, Paths
 from tracer.reports.html.tree import Tree
 
 __all__ = ["ALL", "NO_STACK", "PRUNED", "Named", "Names", "function", "named", "task", "unnamed_frames"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracer.analysis.stacks import Frame, Paths
+from tracer.analysis.frames import Frame, Paths
 
 __all__ = ["beginning_with", "shown_lengths"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracer.analysis.frames import Frame
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Frame
 from tracer.analysis.statistics import Statistics
 from tracer.escape import printable
 from tracer.reports.layout import Column, Style, wrap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tracer.analysis.stacks import Frame
+from tracer.analysis.frames import Frame
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, more
 from tracer.reports.sections.stacks import called

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from tracer.analysis.frames import Frame
 from tracer.analysis.idle import SCHEDULER, IdleTime
 from tracer.analysis.rules.stackless import stackless
 from tracer.analysis.source import Source
-from tracer.analysis.stacks import Frame, HeavyStack
+from tracer.analysis.stacks import HeavyStack
 from tracer.analysis.still import Still
 from tracer.analysis.summary import Summary
 from tracer.escape import printable
