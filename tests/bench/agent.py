@@ -24,7 +24,7 @@ HOLDING_UP = "runqueue,softirq,hardirq,napi,cpustate,cpustall,netdev"
 
 def measure(rounds: int) -> Section:
     """Watch a whole ``foreshock record`` of all light probes for a minute, then fold a simulated big node."""
-    section = Section("The agent itself")
+    section = Section("Recording: CPU and memory")
     with recording(cpu=None) as process:
         used, busy = _watched(process.pid, SECONDS)
         percent = 100 * used
@@ -42,7 +42,7 @@ def measure(rounds: int) -> Section:
     fold = median(took)
     say(f"agent: {CPUS} CPUs folded in {shown(took)} ms")
     checks = [
-        ("RSS of the agent", f"{resident:.1f} MB", f"≤ {RSS_TARGET} MB", resident <= RSS_TARGET),
+        ("RSS of record, all light probes", f"{resident:.1f} MB", f"≤ {RSS_TARGET} MB", resident <= RSS_TARGET),
         ("PSS of all processes", f"{proportional:.1f} MB", f"≤ {PSS_TARGET} MB", proportional <= PSS_TARGET),
         ("CPU at 1 Hz, all light probes", f"{percent:.2f} % of one CPU", f"≤ {CPU_TARGET} %", percent <= CPU_TARGET),
         (
@@ -60,7 +60,8 @@ def measure(rounds: int) -> Section:
     ]
     section.checks = [Check(*check) for check in checks]
     section.blocks += [
-        f"`foreshock record` of all light probes at 1 Hz, watched for {SECONDS} s from the third second on "
+        f"`foreshock record` of all light probes at 1 Hz (what the always-on agent takes: [alerts-delivery.md]"
+        "(alerts-delivery.md#how-fast-and-what-it-takes)), watched for {SECONDS} s from the third second on "
         f"(all CPUs together were {busy:.1f} % busy). RSS is the recording process's, PSS is summed over it and its "
         f"{len(everyone) - 1} children; the loader that compiled the programs is gone by then. An interval takes "
         f"{10 * percent:.1f} ms of CPU; at 20 Hz, where caches still hold what the last one "
