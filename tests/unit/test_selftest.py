@@ -13,6 +13,7 @@ from tracer.kernel.counts import Counts
 from tracer.probes import all_probes
 from tracer.selftest import Check, Evidence, all_checks
 from tracer.selftest import hardirq as hardirq_checks
+from tracer.selftest import ledger as ledger_checks
 from tracer.selftest import offcpu as offcpu_checks
 from tracer.selftest import oncpu as oncpu_checks
 from tracer.selftest import rcu as rcu_checks
@@ -76,12 +77,14 @@ def test_wrong_numbers_fail_and_missing_privileges_skip(changes, expected):
 
 
 def sleeps(counted: int, *, unseen: int) -> str:
-    samples = np.array([(VICTIM, counted, counted * 100_000_000)], [("tid", "u4"), ("count", "u8"), ("weight", "u8")])
+    # By two wakers; and the wait for its go.
+    rows = [(VICTIM, 7, number, number * 100_000_000) for number in (counted - 1, 1)] + [(VICTIM, 8, 1, 10**9)]
+    samples = np.array(rows, [("tid", "u4"), ("stack", "u4"), ("count", "u8"), ("weight", "u8")])
     windows = {
         ("offcpu", "samples"): Window("offcpu", "samples", 0, 10**9, samples),
         ("cpustate", "check"): Window("cpustate", "check", 0, 10**9, np.zeros(0), {"unseen": unseen}),
     }
-    told = {"sleeper": {"sleeps": 15, "slept_ns": 1_510_000_000}}
+    told = {"sleeper": {"sleeps": 15, "slept_ns": 1_610_000_000, "cpu_ns": 100_000_000}}
     played = replace(scene("sleep", {}, told), windows=windows, pids={"sleeper": VICTIM})
     (check,) = offcpu_checks.check(Evidence({}, {"sleep": played}, Places(1, (0,)), 2, ["offcpu"]))
     return check.status
@@ -90,6 +93,22 @@ def sleeps(counted: int, *, unseen: int) -> str:
 def test_sleeps_may_be_missing_as_far_as_the_kernel_hid_switches():
     counted = [(15, 0), (14, 0), (14, 1), (13, 1), (16, 1)]
     assert [sleeps(number, unseen=unseen) for number, unseen in counted] == ["PASS", "FAIL", "PASS", "FAIL", "FAIL"]
+
+
+def test_the_hogs_time_is_judged_by_the_kernels_clock_of_it_not_by_what_it_knows_itself():
+    times = np.zeros(1, [("pid", "u4"), ("running_ns", "u8"), ("softirq_ns", "u8"), ("hardirq_ns", "u8")])
+    times["pid"], times["running_ns"], times["hardirq_ns"] = HOG, 1_150_000_000, 30_000_000
+    windows = {
+        ("ledger", name): Window("ledger", name, 0, 10**9, rows)
+        for name, rows in (("time", times), ("taken", times[:0]))
+    }
+
+    def status(used_ns: int) -> str:
+        told = {"hog": {"priority": "ordinary", "cpu_ns": 10**9, "used_ns": used_ns}}
+        played = replace(scene("hog", {}, told), windows=windows)
+        return next(ledger_checks.check(Evidence({}, {"hog": played}, Places(1, (0,)), 2, ["ledger"]))).status
+
+    assert [status(used_ns) for used_ns in (1_180_000_000, 1_000_000_000)] == ["PASS", "FAIL"]
 
 
 def grace(waits: int, wait_ns: int, *, age_ns: int = 0, timeout: bytes = b"10") -> str:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from tracer.collect.trace import Request, Trace
-from tracer.kernel import cpus
+from tracer.kernel import cpus, processes
 from tracer.kernel.counts import Counts, read_counts
 from tracer.selftest._evidence import Evidence, Scene
 from tracer.window import Window
@@ -70,9 +70,14 @@ def gather(say: Callable[[str], None]) -> Evidence:
 
 
 def _play(actors: Mapping[str, Workload]) -> dict[str, dict[str, Any]]:
+    """Return what each says it did, and ``used_ns``, the CPU time that the kernel says all of that took."""
+    before_ns = {role: processes.cpu_ns(actor.pid) for role, actor in actors.items()}
     for actor in actors.values():
         actor.go()
-    return {role: actor.result() for role, actor in actors.items()}
+    told = {role: actor.result() for role, actor in actors.items()}
+    return {
+        role: {**told[role], "used_ns": processes.cpu_ns(actor.pid) - before_ns[role]} for role, actor in actors.items()
+    }
 
 
 def _boundary(trace: Trace) -> tuple[dict[tuple[str, str], Window], tuple[Counts, Counts]]:

@@ -13,7 +13,7 @@ _PARTS = ("running_ns", "idle_ns", "softirq_ns", "hardirq_ns")
 
 
 def check(evidence: Evidence) -> Iterator[Check]:
-    """Judge the sums of all scenes, and the CPU time the hog says it used."""
+    """Judge the sums of all scenes, and the CPU time that the kernel says the hog used."""
     shares = np.concatenate([_shares(evidence, name) for name in evidence.scenes])
     if not len(shares):
         yield Check.of(False, "no CPU", "at least one")
@@ -25,7 +25,7 @@ def check(evidence: Evidence) -> Iterator[Check]:
     row = rows[rows["cpu"] == evidence.places.busy]
     # Interrupts that hit the hog are told apart here, and charged to it by the kernel's accounting of tasks.
     busy_ns = sum(int(row[part].sum()) for part in _PARTS if part != "idle_ns")
-    used_ns = scene.told["hog"]["cpu_ns"]
+    used_ns = scene.told["hog"]["used_ns"]
     yield Check.of(
         0.99 * used_ns <= busy_ns,
         f"CPU {evidence.places.busy} busy for {duration(busy_ns)}",

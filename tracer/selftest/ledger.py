@@ -11,15 +11,15 @@ _RUN = ("running_ns", "softirq_ns", "hardirq_ns")
 
 
 def check(evidence: Evidence) -> Iterator[Check]:
-    """Judge the hog's time by its own clock, and who took most of the victim's."""
+    """Judge the hog's time by the kernel's clock of it, and who took most of the victim's."""
     scene = evidence["hog"]
     times, taken = scene.rows("ledger", "time"), scene.rows("ledger", "taken")
     hog = times[times["pid"] == scene.pids["hog"]]
-    ran_ns, used_ns = sum(int(hog[name].sum()) for name in _RUN), scene.told["hog"]["cpu_ns"]
+    ran_ns, used_ns = sum(int(hog[name].sum()) for name in _RUN), scene.told["hog"]["used_ns"]
     yield Check.of(
         abs(ran_ns - used_ns) <= 0.02 * used_ns,
         f"the hog ran {duration(ran_ns)}",
-        f"{duration(used_ns)} by its own clock, ± 2 %",
+        f"{duration(used_ns)} by the kernel's clock of it, ± 2 %",
     )
     if scene.told["hog"]["priority"] != "fifo":
         yield Check.skip("no real-time priority here: nothing has a CPU for certain")

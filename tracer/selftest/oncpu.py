@@ -26,7 +26,7 @@ def check(evidence: Evidence) -> Iterator[Check]:
     every = int(samples["weight"].sum())
     hog = int(samples["weight"][samples["pid"] == scene.pids["hog"]].sum())
     # Interrupts over the idle task are the idle task's samples: the truth lies between these two.
-    used_ns = scene.told["hog"]["cpu_ns"]
+    used_ns = scene.told["hog"]["used_ns"]
     least, most = (used_ns / max(busy_ns, 1) for busy_ns in _busy(evidence))
     share = hog / max(every, 1)
     # Few samples hit by chance as well: three standard deviations.
