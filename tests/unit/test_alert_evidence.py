@@ -60,16 +60,18 @@ def test_it_is_news_to_sinks_and_to_the_receiver_once(state: State):
 def test_later_messages_have_it_as_well():
     holds = [Condition(Subject("cpu", "3"), Severity.PAGE, "stuck", SECOND)]
     rule = Rule("stuck", "", "", "", lambda seen: iter(holds), (), keep_ns=0)
-    engine = Engine([rule], Identity("cu39", "b007", 0))
+    engine = Engine([rule], Identity("cu39", "b007", 1000))
     (first,) = engine.judge(view(2, {}))
-    attached = engine.attach(first.id, EVIDENCE)
+    attached = engine.attach(first.id, EVIDENCE, 2 * SECOND + 7)
     assert attached and attached.sequence == first.sequence + 1 and attached.evidence == EVIDENCE
+    # It is a message of its own, of when it was told: not of the last judgement.
+    assert (attached.at_ns, attached.unix_ns) == (2 * SECOND + 7, 2 * SECOND + 1007)
     restored = Engine([rule], Identity("cu39", "b007", 0))
     restored.restore(json.loads(json.dumps(engine.state())), 3 * SECOND)
     holds.clear()
     (over,) = restored.judge(view(4, {}))
     assert over.state is State.RESOLVED and over.evidence == EVIDENCE
-    assert engine.attach("another", EVIDENCE) is None
+    assert engine.attach("another", EVIDENCE, 5 * SECOND) is None
 
 
 def test_it_does_not_leave_the_node_with_what_is_redacted():

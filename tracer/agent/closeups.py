@@ -155,9 +155,9 @@ class Closeups:
             running.told |= {"done": True, "failed": "it did not end"}
         if running.told.get("done"):
             self._running = None
-            yield from self._told(running, engine)
+            yield from self._told(running, engine, now_ns)
 
-    def _told(self, running: _Running, engine: Engine) -> Iterator[Alert]:
+    def _told(self, running: _Running, engine: Engine, now_ns: int) -> Iterator[Alert]:
         told = running.told
         if told["failed"]:
             what = "without a report" if told.get("recording") else "nothing was recorded"
@@ -168,7 +168,7 @@ class Closeups:
         self._latest = told.get("report") or told["recording"]
         evidence = Evidence(told["recording"], told.get("report", ""), tuple(told.get("stacks", ())))
         for id, latest in running.alerts.items():
-            goes_on = engine.attach(id, evidence)
+            goes_on = engine.attach(id, evidence, now_ns)
             yield goes_on or replace(latest, evidence=evidence, sequence=latest.sequence + 1)
 
     def close(self) -> None:

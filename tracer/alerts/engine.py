@@ -102,11 +102,14 @@ class Engine:
         alerts = [track.alert for track in self._tracks.values() if track.alert.state is State.FIRING]
         return sorted(alerts, key=lambda alert: alert.began_ns)
 
-    def attach(self, id: str, evidence: Evidence) -> Alert | None:
-        """Return the message that tells of ``evidence``, which every later one has as well; None of what is over."""
+    def attach(self, id: str, evidence: Evidence, now_ns: int) -> Alert | None:
+        """Return the message of ``now_ns`` that tells of ``evidence``, which every later one has as well.
+
+        None of what is over.
+        """
         for track in self._tracks.values():
             if track.alert.id == id and track.alert.state is State.FIRING:
-                track.alert = replace(track.alert, evidence=evidence)
+                track.alert = self._at(replace(track.alert, evidence=evidence), now_ns)
                 return self._tell(track, State.FIRING)
         return None
 
@@ -165,13 +168,8 @@ class Engine:
             self._tracks[rule.name, condition.subject] = track
         before, track.true_ns = track.alert, view.now_ns
         severity = max(condition.severity, before.severity)
-        track.alert = replace(
-            before,
-            condition=_kept(replace(condition, severity=severity), before.condition),
-            at_ns=view.now_ns,
-            unix_ns=view.now_ns + self._identity.clock_offset_ns,
-            quality=_quality(rule, view),
-        )
+        condition = _kept(replace(condition, severity=severity), before.condition)
+        track.alert = self._at(replace(before, condition=condition, quality=_quality(rule, view)), view.now_ns)
         if before.state is State.PENDING:
             if view.now_ns - track.true_since_ns >= rule.for_ns:
                 yield self._tell(track, State.FIRING)
@@ -191,8 +189,12 @@ class Engine:
                 del self._tracks[key]
             elif now_ns - track.true_ns >= rule.keep_ns:
                 del self._tracks[key]
-                track.alert = replace(track.alert, at_ns=now_ns, unix_ns=now_ns + self._identity.clock_offset_ns)
+                track.alert = self._at(track.alert, now_ns)
                 yield self._tell(track, State.RESOLVED)
+
+    def _at(self, alert: Alert, now_ns: int) -> Alert:
+        """Return what is said of it at that time."""
+        return replace(alert, at_ns=now_ns, unix_ns=now_ns + self._identity.clock_offset_ns)
 
     def _tell(self, track: _Track, state: State) -> Alert:
         track.alert = replace(track.alert, state=state, sequence=track.alert.sequence + 1)
