@@ -160,9 +160,9 @@ def test_the_longest_wait_names_its_cpu_where_most_of_the_waiting_was_elsewhere(
         for cpu, length in ((5, 80), (5, 81), (5, 82), (4, 95))
     ]
     finding = only(run(lambda node: node.interval(waits={3: [80 * MS] * 30 + [95 * MS]}, worst=rows)), "runqueue.wait")
-    assert finding.subject == "CPU 5" and "at worst 95 ms on CPU 4 (" in finding.what
+    assert finding.subject == "CPU 5" and "at worst 95 ms on CPU 4, until the task was moved to CPU 3 (" in finding.what
     finding = only(run(lambda node: node.interval(waits={3: [82 * MS] * 30}, worst=rows[:3])), "runqueue.wait")
-    assert finding.subject == "CPU 5" and "at worst 82 ms (" in finding.what
+    assert finding.subject == "CPU 5" and "at worst 82 ms, until the task was moved to CPU 3 (" in finding.what
 
 
 def test_waits_without_recorded_events_blame_nobody():
@@ -181,7 +181,7 @@ def test_samples_help_where_the_log_names_nobody():
 
 def test_a_task_that_was_moved_is_said_to_have_waited_elsewhere():
     finding = only(run(waiting(waited_cpu=5, **filled(80 * MS, 0.9))), "runqueue.wait")
-    assert finding.subject == "CPU 5" and "waits that ended on CPU 3" in finding.what
+    assert finding.subject == "CPU 5" and "waits that ended on CPU 3, wherever they began;" in finding.what
     assert "on CPU 5; tasks that were moved ran on CPU 3 at last." in finding.who
 
 
@@ -562,7 +562,7 @@ def moved(shares: dict[tuple[int, int], int]) -> Ill:
 def test_waits_are_told_where_they_were_spent():
     finding = only(run(moved({(1, 1): 6, (1, 0): 3})), "runqueue.wait")
     assert finding.subject == "CPU 1" and finding.what.startswith("CPU 1: ")
-    assert re.search(r"p99 ≤ .* waits that ended on CPU [01];", finding.what)
+    assert re.search(r"p99 ≤ .* waits that ended on CPU [01], wherever they began;", finding.what)
     assert "All of this waiting was on CPU 1; tasks that were moved ran on CPU 0 at last." in finding.who
     finding = only(run(moved({(1, 1): 6, (0, 0): 3, (0, 1): 1})), "runqueue.wait")
     assert finding.subject == "CPU 1"

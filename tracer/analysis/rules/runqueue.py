@@ -80,8 +80,8 @@ def _finding(members: list[int], cpus: dict[int, Statistics], summary: Summary) 
     threshold = thresholds.RUNQUEUE_WORST_NS if use_worst else thresholds.RUNQUEUE_P99_NS
     places = _waited_on(members, summary)
     subject, counted_on = _subject(members, places), f"CPU {p99_cpu}"
-    ended = f" that ended on {counted_on}" if subject != counted_on else ""
-    longest_on = _longest_on(subject, held)
+    ended = f" that ended on {counted_on}, wherever they began" if subject != counted_on else ""
+    longest_on = f"{_longest_on(subject, held)}{_moved_to(worst_cpu, held)}"
     sampled, where = doing(summary, blamed), next(iter(places), worst_cpu)
     quota = _by_quota(blamed, throttled(summary))
     blame = (f"{_QUOTA}{waiting(blamed)}",) if blamed and quota else (who_held(blamed), sampled)
@@ -160,6 +160,13 @@ def _longest_on(subject: str, held: Held | None) -> str:
     if held is None or held.longest_on is None or cpu_list([held.longest_on]) == subject:
         return ""
     return f" on CPU {held.longest_on}"
+
+
+def _moved_to(cpu: int, held: Held | None) -> str:
+    """Say that the longest wait ended on another CPU than it was spent on: waits are counted where they end."""
+    if held is None or held.longest_on in (None, cpu):
+        return ""
+    return f", until the task was moved to CPU {cpu}"
 
 
 def _elsewhere(members: list[int], places: dict[int, float], summary: Summary) -> str:
