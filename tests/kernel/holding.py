@@ -16,6 +16,7 @@ from types import TracebackType
 
 from kernel.workload import test_run
 
+from tracer.kernel import memlock
 from tracer.kernel.loader.btf import Btf
 from tracer.kernel.loader.syscalls import _bpf, load_program
 
@@ -35,7 +36,7 @@ class Holder:
     """The slow program; each run of it takes ``seconds``."""
 
     def __init__(self, seconds: float, *, interrupts: bool = True) -> None:
-        self._memory = _bpf(0, bytearray(struct.pack("<8I", _ARRAY, 4, _CHUNK, 1, 0, 0, 0, 0)))
+        self._memory = _map()
         self._program = load_program(_SOCKET_FILTER, _code(self._memory, seconds, interrupts), "hold")
 
     def hold(self) -> None:
@@ -60,6 +61,16 @@ class Holder:
     ) -> None:
         os.close(self._program)
         os.close(self._memory)
+
+
+def _map() -> int:
+    create = bytearray(struct.pack("<8I", _ARRAY, 4, _CHUNK, 1, 0, 0, 0, 0))
+    try:
+        return _bpf(0, create)
+    except PermissionError:
+        # Before v5.11. Only there: other tests are about the limit.
+        memlock.lift_limit()
+        return _bpf(0, create)
 
 
 def has_local_irq() -> bool:

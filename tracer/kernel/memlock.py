@@ -14,7 +14,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["give_back_memory", "lock_memory"]
+__all__ = ["give_back_memory", "lift_limit", "lock_memory"]
 
 _MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
@@ -35,6 +35,16 @@ def give_back_memory() -> None:
     _libc.malloc_trim(0)
 
 
+def lift_limit() -> None:
+    """Let this process lock as much memory as it likes, if it may.
+
+    Before v5.11 BPF maps and programs count, with those of all others of the same user: beside foreshock's no other
+    one can be made below the usual limit of 8 MiB.
+    """
+    with contextlib.suppress(OSError, ValueError):  # without CAP_SYS_RESOURCE
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
 def lock_memory() -> str:
     """Lock this process's memory, now and from now on; return "" or why that is not possible.
 
@@ -43,8 +53,7 @@ def lock_memory() -> str:
     # The heap keeps what it has, and a little more than it needs.
     for option, value in ((_M_TRIM_THRESHOLD, 1 << 30), (_M_TOP_PAD, _SPARE_BYTES), (_M_MMAP_MAX, 0)):
         _libc.mallopt(option, value)
-    with contextlib.suppress(OSError, ValueError):  # without CAP_SYS_RESOURCE
-        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    lift_limit()
     if _libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT):
         error = os.strerror(ctypes.get_errno())
         limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
+from tracer.kernel import memlock
 from tracer.kernel.loader.syscalls import _bpf, load_program
 
 __all__ = ["load", "run"]
@@ -21,6 +22,7 @@ _CALLS, _TURNS = 20, 45_000
 
 def load() -> int:
     """Return the program's descriptor. Raises OSError."""
+    memlock.lift_limit()
     return load_program(_PROG_TYPE_SCHED_CLS, _code(), "slow")
 
 
