@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,19 @@ def _file(name: str) -> Path:
 def _run(name: str) -> dict[str, Any]:
     """Return what a guest with that kernel told, and what it was measured with."""
     facts = dict(describe())
-    kernel = fetch(KERNELS[name])
+    kernel, began = fetch(KERNELS[name]), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="matrix-", dir=cache()) as folder:
         guest = Guest(kernel, _script(), Path(folder), limit_s=_LIMIT_S)
         with contextlib.closing(guest):
             # A console that nobody reads holds the guest up.
             threading.Thread(target=guest.console.read, daemon=True).start()
-            lines = [line.decode(errors="replace").strip() for line in guest.output]
-    return {"measured": f"{facts['date']}, foreshock {facts['foreshock']}", **steps(lines)}
+            found = {}
+            for line in guest.output:
+                step = steps([line.decode(errors="replace").strip()])
+                found.update(step)
+                for told in step:
+                    print(f"matrix: after {time.monotonic() - began:.0f} s: {told}", file=sys.stderr, flush=True)
+    return {"measured": f"{facts['date']}, foreshock {facts['foreshock']}", **found}
 
 
 def _script() -> str:

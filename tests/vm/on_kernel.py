@@ -19,10 +19,10 @@ __all__ = ["MARK"]
 #: What each line begins with.
 MARK = "on-kernel: "
 _RECORDING = Path("/run/on-kernel.fsk")
-#: Attaching takes an emulated machine beside others longer than a node may need, and so long workloads have to wait.
+#: Attaching takes an emulated machine beside others longer than a node may need; so does what workloads do.
 _PATIENT = """
 import tracer.commands, tracer.kernel.session, tracer.workloads._process
-tracer.kernel.session.ATTACH_SECONDS = tracer.workloads._process._GRACE_SECONDS = 400.0
+tracer.kernel.session.ATTACH_SECONDS = tracer.workloads._process._GRACE_SECONDS = 600.0
 tracer.commands.main()
 """
 #: Processes, files, switches: something to see.
