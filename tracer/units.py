@@ -96,11 +96,11 @@ def percent(fraction: float) -> str:
     return f"{value:.0f} %" if value >= 10 else f"{_round2(value):g} %"
 
 
-def times(ratio: float) -> str:
-    """Format a ratio: ``×3.2``, ``×0.8``; a half or less by what it was divided by: ``÷28``."""
+def times(ratio: float, *, divided: float = 0.5) -> str:
+    """Format a ratio: ``×3.2``, ``×0.8``; ``divided``, or less, by what it was divided by: ``÷28``."""
     if math.isnan(ratio):
         return MISSING
-    sign, factor = ("×", ratio) if ratio > 0.5 else ("÷", 1 / ratio if ratio > 0 else math.inf)
+    sign, factor = ("×", ratio) if ratio > divided else ("÷", 1 / ratio if ratio > 0 else math.inf)
     return sign + (_digits(factor) if _round3(factor) <= _GREATEST_FACTOR else f">{_GREATEST_FACTOR}")
 
 
@@ -109,8 +109,9 @@ def relative(ratio: float, *, beside: float | None = None) -> str:
 
     One ``beside`` another ratio is told as that one is, as a factor or not.
     """
-    if not 0.5 < (ratio if beside is None else beside) < 2:
-        return times(ratio)
+    shown = ratio if beside is None else beside
+    if not 0.5 < shown < 2:
+        return times(ratio, divided=1.0 if shown < 1 and ratio < 1 else 0.5)
     more = abs(ratio - 1) * 100
     digits = f"{more:.0f}" if more >= 10 else f"{round(more, 1):g}"
     return f"{'+' if ratio > 1 else '−'}{digits} %" if digits != "0" else "="

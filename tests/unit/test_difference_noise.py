@@ -129,6 +129,16 @@ def test_what_became_faster_is_not_slower(windows: dict[Series, np.ndarray]):
     assert not changes.told("slower", 1.1) and changes.told("faster", 1.1)[0].lost < 0
 
 
+def test_what_is_saved_is_no_more_than_was_lost(windows: dict[Series, np.ndarray]):
+    """Faster, and ten times as often."""
+    random = np.random.default_rng(1)
+    before = make_side(windows, 40, random, CALM, {RUN: "+50 %"})
+    after = make_side({**windows, RUN: 10 * windows[RUN]}, 40, random, CALM)
+    (one,) = changes_of([before], after).told("faster", 1.1)
+    rate, mean = Blocks([before]).rate_and_mean(RUN)
+    assert one.lost == pytest.approx(-rate * mean / 3, rel=0.15)
+
+
 def test_a_side_with_itself_is_no_change(windows: dict[Series, np.ndarray]):
     side = make_side(windows, 20, np.random.default_rng(1), CALM)
     changes = changes_of([side], side)
@@ -155,6 +165,9 @@ def test_what_one_side_did_not_record_is_named(windows: dict[Series, np.ndarray]
     side = make_side(windows, 20, np.random.default_rng(1), CALM)
     bare = replace(side, histograms={series: one for series, one in side.histograms.items() if series != RUN})
     assert changes_of([bare], side).partly == (RUN,)
+    # Of which nothing was counted is not what was not recorded.
+    found = changes_of([replace(bare, told={"softirq": 1.0})], side)
+    assert found.partly == () and RUN in found.rare
 
 
 def test_blocks_hold_every_window_once_and_no_gaps(windows: dict[Series, np.ndarray]):

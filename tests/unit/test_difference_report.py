@@ -128,7 +128,7 @@ def test_ranges_by_the_clock_and_of_two_files(both: str, ill: str):
     "arguments, words",
     [
         (["--range", "0s..20s", "--range", "2m..3m"], "(the one named at place 2)"),
-        (["--range", "0ms..300ms", "--range", "2s..20s"], "nothing was recorded in that --range"),
+        (["--range", "2m..3m", "--range", "2s..20s"], "nothing was recorded in that --range"),
         (["--range", "09:35:43..09:36:10", "--range", "0s..20s"], "nothing was recorded in that --range"),
         (["--range", "0s..20s"], "two ranges"),
         ([], "two ranges"),
@@ -207,6 +207,12 @@ def test_overlapping_ranges_are_named(both: str):
 def test_a_range_that_is_partly_outside_is_named(both: str):
     done = run("--range", "0s..25s", "--range", "40s..90s", both)
     assert "after: 30 s of its range lie outside of the recording" in said(done)
+
+
+def test_a_range_that_follows_the_other_is_named_as_well(both: str):
+    done = run("--range", "15s..29s", "--range", "0s..15s", both)
+    assert "what is called after was recorded before the other" in said(done)
+    assert "recorded before the other" not in said(run("--range", "0s..15s", "--range", "15s..29s", both))
 
 
 def test_a_short_side_is_held_against_moments(both: str):
@@ -289,6 +295,17 @@ def test_parts_with_gaps_between_are_told_apart_each_with_its_time(demo: Recordi
     assert [one["ratio"] > 4 for one in stretch["slower"]] == [True]
 
 
+def test_what_is_faster_is_told_beside_what_is_slower_for_a_part(demo: Recording, tmp_path: Path):
+    slow, fast = slower(("softirq", "run"), 20, vector=1), slower(("softirq", "run"), 8, vector=3)
+    before = str(twin(tmp_path / "before.fsk", demo, "cu17", seconds=60, change=fast))
+    after = make(demo, tmp_path / "after.fsk", 60, change=lambda number, one: slow(number, one) if number < 20 else one)
+    told = said(run(before, after))
+    assert re.match(
+        r"only for [12][\d.]+ s of after, from \d\d:\d\d:\d\d UTC \(its beginning\): slower .*TIMER", told
+    ), told
+    assert "; 1 thing is faster; there is less to do: " in told, told
+
+
 def test_of_many_parts_some_are_told(demo: Recording, tmp_path: Path):
     side = read_sides([str(twin(tmp_path / "one.fsk", demo, "cu17", seconds=40))] * 2, ())[1]
     stretch = Stretch(
@@ -337,6 +354,8 @@ def test_cut_damaged_and_lossy_recordings_are_compared_and_named(calm: str, demo
         done = run(calm, str(tmp_path / f"{name}.fsk"))
         assert done.exit_code == 0
         assert re.search(rf"- after: .*{words}", said(done)), done.stdout
+    before = said(run(calm, str(tmp_path / "lossy.fsk"), calm))
+    assert re.search(r"- before \(lossy.fsk\): .* were not seen", before), before
 
 
 def test_recordings_of_different_kinds_are_compared_in_what_they_share(calm: str, demo: Recording, tmp_path: Path):

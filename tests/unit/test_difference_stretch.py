@@ -10,11 +10,14 @@ import pytest
 from sim.pairs import Wobble, make_side, real_windows
 from sim.recordings import DEMO
 
+from tracer.analysis.summary import Summary
 from tracer.compare.metrics import Series
 from tracer.difference.measures import Blocks
 from tracer.difference.scan import scan
+from tracer.difference.side import Side
 from tracer.difference.spans import slow_spans
 from tracer.difference.stretch import slower_stretches
+from tracer.units import SECOND
 
 RUN = Series("softirq.run", "NET_RX")
 
@@ -125,6 +128,15 @@ def test_it_says_when_also_beside_gaps_and_longer_windows(windows: dict[Series, 
     assert found.start == pytest.approx(19.6, abs=3) and found.end == pytest.approx(39.5, abs=3)
     blocks = Blocks([later], 12)
     assert blocks.windows(0, 1)[0] == 0 and blocks.windows(11, 12)[1] == 40
+
+
+def test_the_clock_of_a_span_counts_pauses_before_it_alone(windows: dict[Series, np.ndarray]):
+    node = make_side(windows, 40, np.random.default_rng(5), Wobble())
+    # An hour without anything between the 20th and the 21st second, of which the later begins a little late.
+    side = Side("one", node, Summary(), 0, 0, ((20 * SECOND + SECOND // 10, 3600 * SECOND),))
+    assert side.clock_ns((10.0, 20.0)) == (10 * SECOND, 20 * SECOND)
+    assert side.clock_ns((20.0, 30.0)) == (3620 * SECOND, 3630 * SECOND)
+    assert side.clock_ns((10.0, 30.0)) == (10 * SECOND, 3630 * SECOND)
 
 
 def test_two_stretches_are_both_found_and_a_third_is_not(windows: dict[Series, np.ndarray]):

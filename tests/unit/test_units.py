@@ -138,4 +138,4 @@ def test_times(ratio, text):
 
 def test_a_bound_is_told_in_the_manner_of_what_it_bounds():
     assert [units.relative(ratio, beside=1.99) for ratio in (0.4, 2.27)] == ["−60 %", "+127 %"]
-    assert [units.relative(ratio, beside=0.04) for ratio in (0.03, 0.8)] == ["÷33.3", "×0.8"]
+    assert [units.relative(ratio, beside=0.04) for ratio in (0.03, 0.8)] == ["÷33.3", "÷1.25"]

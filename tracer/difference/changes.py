@@ -37,8 +37,8 @@ class Change:
         low, high: where ``after`` lies with confidence, given ``before``.
         step: log2 of after over before, with what is too little to matter added to both; ``half`` is its uncertainty;
             ``doubt`` is that with what two times of the same may be apart, where ``half`` doesn't know.
-        lost: seconds a second that it costs more than before: of what takes longer, by that alone; of load, in all.
-            NaN of what is no time.
+        lost: seconds a second that it costs more than before: of what takes longer, by that alone, as often as it comes
+            where it takes longer; of load, in all. NaN of what is no time.
     """
 
     measure: Measure
@@ -149,7 +149,10 @@ def _lost(sides: tuple[Blocks, Blocks], measure: Measure) -> float:
     if METRICS[measure.series.metric].kind != "histogram":
         return float("nan")
     (rate, mean), (new_rate, new_mean) = (one.rate_and_mean(measure.series) for one in sides)
-    return new_rate * new_mean - rate * mean if measure.is_load else new_rate * (new_mean - mean)
+    if measure.is_load:
+        return new_rate * new_mean - rate * mean
+    # No more than is lost on the side that is slower.
+    return (new_rate if new_mean > mean else rate) * (new_mean - mean)
 
 
 def _most_telling(changes: list[Change]) -> Change:

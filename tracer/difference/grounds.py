@@ -45,10 +45,12 @@ def lacking(befores: Sequence[Side], after: Side) -> Iterator[str]:
     """Yield why a gate can't pass, in sentences' parts that may hold unescaped names."""
     for side in (*befores, after):
         yield from _missing(side)
+    recorded: dict[str, list[str]] = {}
     for probe in _PROBES:
-        sides = {one.summary.seen(probe) for one in befores}, {after.summary.seen(probe)}
-        if sides[0] != sides[1]:
-            yield f"{probe} was recorded {'after' if True in sides[1] else 'before'} only"
+        recorded.setdefault(_recorded(befores, after, probe), []).append(probe)
+    for where, probes in recorded.items():
+        if where:
+            yield f"{', '.join(probes)} {'was' if len(probes) == 1 else 'were'} recorded {where} only"
     if after.cut:
         # What is missing of before hides nothing that is slow after.
         yield f"{quoted(after.name)} was cut off after {duration(after.seconds * 1e9)}: what came then may be slower"
@@ -80,6 +82,14 @@ def _one_time(one: Side, other: Side) -> bool:
 
 def _shorter(one: Side, other: Side) -> int:
     return min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
+
+
+def _recorded(befores: Sequence[Side], after: Side, probe: str) -> str:
+    """Return where alone a probe was recorded; "" if everywhere or nowhere."""
+    before = [one.summary.seen(probe) for one in befores]
+    if not after.summary.seen(probe):
+        return "before" if any(before) else ""
+    return "" if all(before) else "in some of before and after" if any(before) else "after"
 
 
 def _missing(side: Side) -> Iterator[str]:

@@ -79,7 +79,7 @@ class Blocks:
         self.numbers_of_blocks = tuple(len(part) for part in self._parts)
         self.seconds = np.concatenate([part.summed(part.node.seen_ns) for part in self._parts]) / SECOND
         self.series = set().union(*(node.series for node in nodes))
-        self._metrics = set.intersection(*({series.metric for series in node.series} for node in nodes))
+        self._nodes = nodes
 
     def __len__(self) -> int:
         return sum(self.numbers_of_blocks)
@@ -115,7 +115,13 @@ class Blocks:
 
     def recorded(self, series: Series) -> bool:
         """Return whether this side would have the series, if anything of it had happened."""
-        return series.metric in self._metrics
+        metric = METRICS[series.metric]
+        # A histogram of which nothing was counted has no series.
+        return all(
+            any(one.metric == series.metric for one in node.series)
+            or (metric.kind == "histogram" and metric.table[0] in node.told)
+            for node in self._nodes
+        )
 
 
 class _Part:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+from tracer.analysis.names import quoted
 from tracer.compare.metrics import METRICS
 from tracer.difference import limits
 from tracer.difference.changes import Changes
@@ -55,7 +56,9 @@ def remarks(
         rest = f" and {len(titles) - _NAMED} more" if len(titles) > _NAMED else ""
         yield f"too few values to tell: {', '.join([*titles][:_NAMED])}{rest}"
     for which, side in (*(("before", one) for one in befores), ("after", after)):
-        yield from (f"{which}: {remark}" for remark in side.node.remarks)
+        if which == "before" and len(befores) > 1:
+            which = f"before ({quoted(side.name)})"
+        yield from (f"{which}: {remark.removesuffix('.')}" for remark in side.node.remarks)
 
 
 def _together(before: Side, after: Side) -> Iterator[str]:
@@ -70,5 +73,5 @@ def _together(before: Side, after: Side) -> Iterator[str]:
         yield "both sides are the same intervals"
     elif shared > before.summary.intervals.typical_ns / 2:  # tables of one interval are read one after the other
         yield f"the sides have {duration(shared)} in common, which hides what changed"
-    elif after.end_ns <= before.start_ns:
+    elif after.start_ns < before.start_ns:
         yield "what is called after was recorded before the other: name the older one first"

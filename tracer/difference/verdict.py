@@ -29,8 +29,6 @@ def headline(found: Difference) -> str:
     parts = []
     if found.slower:
         parts.append(_most(found.slower, "slower"))
-        if found.faster:
-            parts.append(f"{_things(found.faster)} faster")
         if found.stretches:
             parts += _each(found, [_most_of(one, found) for one in found.stretches])
         elif all(one.doubtful for one in found.slower):
@@ -44,6 +42,8 @@ def headline(found: Difference) -> str:
     else:
         parts.append("nothing is slower or faster" if found.load else "no change")
         parts[0] += " beyond the noise of the windows"
+    if found.faster and (found.slower or found.stretches):
+        parts.append(f"{_things(found.faster)} faster")
     if found.load and not found.slower:
         parts.append(f"there is {'more' if found.load[0].step > 0 else 'less'} to do: {measured(found.load[0])}")
     return "; ".join(parts)
@@ -158,9 +158,9 @@ def when(found: Difference, stretch: Stretch) -> str:
 def _span(side: Side, span: Span, *, until: bool) -> str:
     """Return from when on a span of a side is, or from when ``until`` when."""
     times = [side.node.source.unix_ns(round(ns)) for ns in side.clock_ns(span)][: 1 + until]
-    into = f"{duration(span[0] * 1e9)} in"
+    into = f"{duration(span[0] * 1e9)} in" if span[0] else "its beginning"
     if any(one != one for one in times):
-        return f"from {' to '.join(f'{duration(one * 1e9)} in' for one in span[: 1 + until])}"
+        return f"from {' to '.join([into, *(f'{duration(one * 1e9)} in' for one in span[1 : 1 + until])])}"
     clock = " to ".join(moment(one, date=False).removesuffix(" UTC") for one in times)
     return f"from {clock} UTC ({into})"
 

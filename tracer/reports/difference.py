@@ -15,7 +15,7 @@ from tracer.reports.layout import Style, wrap
 from tracer.reports.narrow import LEAST_WIDTH
 from tracer.reports.sections._section import PROSE_WIDTH, as_lines
 from tracer.reports.sections.difference import changed, differing, parties
-from tracer.units import count, duration, many, moment, percent
+from tracer.units import count, duration, many, moment, percent, relative
 
 __all__ = ["SCHEMA", "as_dict", "render"]
 
@@ -61,7 +61,7 @@ def _scope(found: Difference) -> str:
     series = {one.measure.series for one in found.changes.every}
     said = f"{many(len(found.changes.every), 'number')} of {count(len(series))} series were compared"
     if found.sensitivity == found.sensitivity:
-        said += f"; half of the latencies would have shown a change of {percent(found.sensitivity - 1)}"
+        said += f"; half of the latencies would have shown a change of {relative(found.sensitivity)}"
     return f"{said}."
 
 
