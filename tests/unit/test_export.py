@@ -30,13 +30,17 @@ from unit.deep_samples import (
     still_windows,
     write_deep,
 )
+from unit.report_data import Data
 from unit.synthetic import OFFSET, SECOND, START
 
 from tracer.analysis.sums import Sums
 from tracer.commands import main
+from tracer.commands._range import RANGE
+from tracer.difference.reading import read_sides
 from tracer.escape import printable
 from tracer.histogram import edges_ns
 from tracer.recording import RecordingWriter, read_recording
+from tracer.reports.html.payload import Payload
 from tracer.window import Window
 
 PERIOD = SECOND // HZ
@@ -153,6 +157,29 @@ def test_a_block_that_went_on_at_the_end_has_its_part_of_every_range(tmp_path, p
     found = folded(path, "--series", "offcpu", "--idle", "--range", "4s..5s")
     assert {kind: found[f"{kind};[no stack]"] for kind in blocked} == dict.fromkeys(blocked, SECOND)
     assert "o;[no stack]" not in folded(path, "--series", "offcpu", "--idle", "--range", "..1500ms")
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 2), (1, 3), (3, 5), (0, 5)])
+def test_a_range_is_the_same_time_as_in_the_page_where_a_probe_began_early(tmp_path, first, last):
+    """Two threads are blocked all along: what they weigh in a range shows its ends to the nanosecond."""
+    path, payload = tmp_path / "early.fsk", Payload(DEEP_HEADER)
+    intervals = [deep_windows(second) for second in range(4)] + [still_windows(4, o=4 * SECOND, a=9 * SECOND)]
+    early = [place for place, one in enumerate(intervals[0]) if one.probe == "oncpu"][0]
+    intervals[0].insert(0, replace(intervals[0].pop(early), start_ns=START - 33_000_000))
+    with RecordingWriter(path, DEEP_HEADER) as writer:
+        for windows in intervals:
+            writer.write(windows)
+            payload.add_interval(windows)
+    data = Data(payload.text(8 << 20))
+    assert (data.tree["time"]["start_ns"], data.tree["time"]["bins"]) == (START, 5)
+    (flame,) = (one for one in data.tree["flames"] if one["name"] == "offcpu")
+    bins, weights = data.array(flame["bins"]), data.array(flame["weights"])
+    shown = weights[(bins >= first) & (bins < last)].sum()
+    for part in (f"{first}s..{last}s", f"{first * 1000 + 300}ms..{last * 1000 - 300}ms"):
+        assert sum(folded(path, "--series", "offcpu", "--idle", "--range", part).values()) == shown
+    time = RANGE.convert(f"{first}s..{last}s", None, None)
+    _, side = read_sides([str(path)] * 2, [time.monotonic_ns])
+    assert side.summary.intervals.count == last - first
 
 
 def test_stacks_told_before_the_range_are_known_in_it(recording):

@@ -13,9 +13,11 @@ from tracer import histogram
 from tracer.analysis.rows import has, numbers
 from tracer.window import Window
 
-__all__ = ["CLOCK_LATE", "Intervals", "Judgement"]
+__all__ = ["CLOCK_LATE", "Intervals", "Judgement", "Span", "is_within", "span"]
 
 Judgement = Literal["ok", "late", "paused"]
+#: From when to when, ns of the node's monotonic clock.
+Span = tuple[float, float]
 
 # An agent at ordinary priority on a busy node is late by tens of ms; half an interval means that it did not run.
 LATE_FACTOR = 1.5
@@ -29,6 +31,21 @@ _ENOUGH_EVENTS = 20
 # To know what is usual, some are enough: counting a big node's events takes longer than all else here.
 _COUNTED_EVERY = 8
 CLOCK_LATE = 32  # CPUSTALL_CLOCK_LATE of bpf/cpustall.h, as recordings have it
+
+
+def span(windows: Sequence[Window]) -> tuple[int, int]:
+    """Return from when to when an interval is, one window at least: what most windows span.
+
+    A probe that was attached or read earlier or later than the others spans more, or less.
+    """
+    starts, ends = ([window.start_ns for window in windows], [window.end_ns for window in windows])
+    return sorted(starts)[len(windows) // 2], sorted(ends)[len(windows) // 2]
+
+
+def is_within(interval: Span, part: Span) -> bool:
+    """Return whether an interval belongs to a part of the time: its middle does, or it is longer than the part."""
+    whole = interval[0] <= part[0] and part[1] <= interval[1]
+    return whole or part[0] <= (interval[0] + interval[1]) / 2 < part[1]
 
 
 class Intervals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -32,14 +33,23 @@ class TimeRange:
     end: int | tuple[str, str] | None = None
     said: str = field(default="", compare=False)
 
-    def monotonic_ns(self, source: Source, first_ns: int) -> tuple[float, float]:
-        """Return both ends on the clock of a recording that begins at ``first_ns``. Raises UsageError."""
+    def monotonic_ns(self, source: Source, first: tuple[int, int]) -> tuple[float, float]:
+        """Return both ends, at whole intervals, on the clock of a recording whose ``first`` interval was then.
+
+        They are where the report's time axis has its steps: each belongs to the range in which its middle lies. Of a
+        range within one step that one is meant. Raises UsageError.
+        """
+        first_ns, step_ns = first[0], source.interval_ns or max(1, first[1] - first[0])
         start, end = _resolved(self.start, source, first_ns), _resolved(self.end, source, first_ns)
         low, high = float("-inf") if start is None else start, float("inf") if end is None else end
         if low >= high:
             what = "is empty" if low == high else "ends before it starts"
             raise UsageError(" ".join(filter(None, ("--range", self.said, f"{what}."))), hint=_SAY)
-        return low, high
+        ends = [end if math.isinf(end) else math.ceil((end - first_ns) / step_ns - 0.5) for end in (low, high)]
+        if ends[0] == ends[1]:
+            ends[0] = ((low + high) / 2 - first_ns) // step_ns
+            ends[1] = ends[0] + 1
+        return first_ns + ends[0] * step_ns, first_ns + ends[1] * step_ns
 
 
 class _Range(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.3

@@ -29,7 +29,12 @@ class Intervals:
         self._first = next(self._iterator, [])
         self.selection = selection
         if time is not None and self._first:
-            start_ns, end_ns = time.monotonic_ns(source, min(window.start_ns for window in self._first))
+            from tracer.analysis.intervals import span
+
+            first = span(self._first)
+            start_ns, end_ns = time.monotonic_ns(source, first)
+            # What was so before the recording belongs to its first interval.
+            start_ns = start_ns if start_ns > first[0] else float("-inf")
             self.selection = replace(selection, start_ns=start_ns, end_ns=end_ns)
 
     def __iter__(self) -> Iterator[list[Window]]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from tracer.analysis.intervals import is_within, span
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.compare.facts import flattened
@@ -19,9 +20,9 @@ from tracer.window import Window
 
 __all__ = ["Part", "read_part", "read_sides"]
 
-#: Which part of a recording is meant, given its source and the start of its first interval.
-Part = Callable[[Source, int], Span]
-_Spans = Callable[[Source, int], Sequence[Span]]
+#: Which part of a recording is meant, given its source and its first interval.
+Part = Callable[[Source, tuple[int, int]], Span]
+_Spans = Callable[[Source, tuple[int, int]], Sequence[Span]]
 
 
 def read_sides(
@@ -50,15 +51,15 @@ def read_sides(
 
 def read_part(side: Side, spans: Sequence[Span], opening: Callable[[str], Run] = RecordingReader) -> Side:
     """Read spans of a side again, as one. Raises as ``read_sides``."""
-    (part,) = _read(side.node.path, [lambda source, first_ns: spans], lambda said: None, opening)
+    (part,) = _read(side.node.path, [lambda source, first: spans], lambda said: None, opening)
     return part
 
 
 def _alone(part: Part) -> _Spans:
-    return lambda source, first_ns: [part(source, first_ns)]
+    return lambda source, first: [part(source, first)]
 
 
-def _whole(source: Source, first_ns: int) -> Span:
+def _whole(source: Source, first: tuple[int, int]) -> Span:
     return float("-inf"), float("inf")
 
 
@@ -72,8 +73,9 @@ def _read(
             if not windows:
                 continue
             if not gathered:
-                first_ns = min(window.start_ns for window in windows)
-                gathered = [_Gathered(source, part(source, first_ns)) for part in parts]
+                first = span(windows)
+                first_ns = first[0]
+                gathered = [_Gathered(source, part(source, first)) for part in parts]
             if reader.intervals % 100 == 0:
                 progress(f"reading {many(reader.intervals, 'interval')}")
             last_ns = max(window.end_ns for window in windows)
@@ -118,7 +120,7 @@ def _learn_clock(source: Source, windows: Sequence[Window]) -> None:
 
 
 class _Gathered:
-    """One part of a recording, of one span or several: an interval belongs where its middle lies."""
+    """One part of a recording, of one span or several; which intervals belong to it ``is_within`` says."""
 
     def __init__(self, source: Source, spans: Sequence[Span]) -> None:
         # Windows as short as intervals: a moment of a second has to have several.
@@ -130,8 +132,8 @@ class _Gathered:
 
     def add(self, windows: Sequence[Window]) -> None:
         """Add an interval, if it is in this part."""
-        middle = (windows[0].start_ns + windows[0].end_ns) / 2
-        if any(low <= middle < high for low, high in self._spans):
+        interval = span(windows)
+        if any(is_within(interval, one) for one in self._spans):
             self._summary.add_interval(windows)
             # Windows are as long as a gap would have them be: it is left out, and added again to what is told of times.
             if gap_ns := self._found.before(windows):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.analysis.intervals import is_within, span
 from tracer.analysis.rows import has
 from tracer.analysis.shapes import STACKS
 from tracer.analysis.still import are_still, part_ns
@@ -19,9 +20,8 @@ __all__ = ["Selection"]
 class Selection:
     """What is exported; everything unless said otherwise.
 
-    ``start_ns`` and ``end_ns`` are of the node's monotonic clock: intervals whose middle lies between them are taken,
-    and one that is longer than the whole range. ``pid`` is a process, ``cpus`` are numbers, ``series`` names of probes
-    or of ``probe.table``.
+    ``start_ns`` and ``end_ns`` are of the node's monotonic clock: which intervals are between them ``is_within``
+    says. ``pid`` is a process, ``cpus`` are numbers, ``series`` names of probes or of ``probe.table``.
     """
 
     start_ns: float = float("-inf")
@@ -30,13 +30,12 @@ class Selection:
     cpus: Collection[int] = ()
     series: Collection[str] = ()
 
-    def has(self, window: Window) -> bool:
+    def has(self, windows: Sequence[Window]) -> bool:
         """Return whether an interval is of the time that is meant."""
-        whole = window.start_ns <= self.start_ns and self.end_ns <= window.end_ns
-        return whole or self.start_ns <= (window.start_ns + window.end_ns) / 2 < self.end_ns
+        return bool(windows) and is_within(span(windows), (self.start_ns, self.end_ns))
 
-    def rows(self, window: Window) -> np.ndarray | None:
-        """Return the rows that are meant; None when the table knows nothing of it.
+    def rows(self, window: Window, inside: bool) -> np.ndarray | None:
+        """Return the rows that are meant; None when the table knows nothing of it. ``inside``: its interval is meant.
 
         What stacks and frames are is told once: it is taken from any time, and from every task.
         """
@@ -44,19 +43,23 @@ class Selection:
             return None
         if (window.probe, window.table) in STACKS:
             return window.rows
-        if not self.has(window):
+        if not inside:
             return None
         return self._of_cpus(self._of_process(window.rows))
 
-    def blocks(self, window: Window) -> np.ndarray | None:
-        """Return what ``rows`` does of ``offcpu.samples``, and of blocks that went on at the end their part."""
+    def blocks(self, window: Window, inside: bool) -> np.ndarray | None:
+        """Return what ``rows`` does of ``offcpu.samples``, and of blocks that went on at the end their part.
+
+        The last interval's part is all that is left.
+        """
         rows = self._of_cpus(self._of_process(window.rows))
         if rows is None:
             return None
         still = are_still(rows)
         parts = rows[still]
-        parts["weight"] = part_ns(parts["weight"], window.end_ns, self.start_ns, self.end_ns)
-        return np.concatenate([rows[~still][: None if self.has(window) else 0], parts[parts["weight"] > 0]])
+        stop_ns = float("inf") if inside else self.end_ns
+        parts["weight"] = part_ns(parts["weight"], window.end_ns, self.start_ns, stop_ns)
+        return np.concatenate([rows[~still][: None if inside else 0], parts[parts["weight"] > 0]])
 
     def _of_process(self, rows: np.ndarray) -> np.ndarray | None:
         if self.pid is None:

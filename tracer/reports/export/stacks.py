@@ -74,6 +74,7 @@ class StackWeights:
 
     def add_interval(self, windows: Sequence[Window]) -> None:
         """Add the windows of one interval."""
+        inside = self._selection.has(windows)
         # Whose a wait is decides what it counts as.
         for window in sorted(windows, key=lambda one: one.probe != "jobs"):
             name = (window.probe, window.table)
@@ -86,14 +87,14 @@ class StackWeights:
             window, why = checked(window)
             rows = None
             if not why:
-                rows = self._selection.blocks(window) if name == _BLOCKS else self._selection.rows(window)
+                rows = (self._selection.blocks if name == _BLOCKS else self._selection.rows)(window, inside)
             if rows is None:
                 continue
             if name in STACKS:
                 self._dictionaries[window.probe].learn(rows)
             else:
                 self._sums[window.probe].add(rows, whose=whose(rows, self._source) if name == _BLOCKS else 0)
-                if self._selection.has(window):
+                if inside:
                     self.start_ns = min(self.start_ns or window.start_ns, window.start_ns)
                     self.end_ns = max(self.end_ns, window.end_ns)
 

@@ -35,8 +35,9 @@ def json_document(
     yield f'{{"schema":{dumps(SCHEMA)},"header":{dumps(_shallow(header))},"windows":['.encode()
     separator = "\n"
     for windows in intervals:
+        inside = selection.has(windows)
         for window in windows:
-            rows = selection.rows(window)
+            rows = selection.rows(window, inside)
             if rows is None:
                 continue
             found.add(f"{window.probe}.{window.table}")
@@ -77,8 +78,9 @@ class CsvTables:
         for window in windows:
             if (window.probe, window.table) == ("agent", "clock"):
                 self._source.learn_clock(window)
+        inside = self._selection.has(windows)
         for window in windows:
-            rows = self._selection.rows(window)
+            rows = self._selection.rows(window, inside)
             if rows is not None:
                 name = f"{window.probe}.{window.table}"
                 yield name, self._window(name, window, rows)

@@ -8,6 +8,7 @@ from typing import Any
 from tracer.alerts.alert import Alert
 from tracer.alerts.record import occasion
 from tracer.analysis.idle import NAMES
+from tracer.analysis.intervals import span
 from tracer.analysis.rows import has
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
@@ -60,8 +61,7 @@ class Payload:
         self.summary.add_interval(windows)
         if self.summary.intervals.paused > before:
             return  # it says nothing about latency
-        # A probe that was read late spans more: what most windows span is the interval.
-        start_ns, end_ns = (sorted(ends)[len(windows) // 2] for ends in zip(*map(_span, windows), strict=True))
+        start_ns, end_ns = span(windows)
         bin = self._timeline.bin(start_ns, end_ns)
         self._measured_ns.add(bin, end_ns - start_ns)
         for window in windows:
@@ -149,7 +149,3 @@ class Payload:
             entries.sort(key=lambda one: -one["max_s"])
             found += entries[:_ENTRIES]
         return found
-
-
-def _span(window: Window) -> tuple[int, int]:
-    return window.start_ns, window.end_ns
