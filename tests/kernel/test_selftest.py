@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from tracer.kernel import processes
 from tracer.probes import all_probes
 from tracer.workloads import places
 from tracer.workloads.hog import Hog
@@ -58,3 +59,9 @@ def test_a_workload_waits_for_its_go_longer_than_it_may_take_to_get_ready():
         time.sleep(2.5)
         hog.go()
         assert hog.result()["cpu_ns"] > 0
+
+
+def test_the_kernels_clock_of_a_process_is_its_own():
+    before_ns = time.process_time_ns()
+    found_ns = processes.cpu_ns(os.getpid())
+    assert before_ns <= found_ns <= time.process_time_ns()
