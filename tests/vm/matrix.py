@@ -96,7 +96,7 @@ def _run(name: str) -> dict[str, Any]:
         with contextlib.closing(guest):
             # A console that nobody reads holds the guest up.
             threading.Thread(target=guest.console.read, daemon=True).start()
-            found = {}
+            found: dict[str, Any] = {}
             for line in guest.output:
                 step = steps([line.decode(errors="replace").strip()])
                 found.update(step)
