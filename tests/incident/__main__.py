@@ -12,12 +12,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import quantiles
 from urllib.parse import urlencode
 
 from tests.bench.browser import opened
 
-from .node import ADDRESSES, FAR, NEAR, inside, node
+from .node import ADDRESSES, FAR, NEAR, inside, node, spread
 
 CPU = max(os.sched_getaffinity(0))
 QUIET_SECONDS, ILL_SECONDS = 14, 12
@@ -66,9 +65,7 @@ def _record(path: Path) -> None:
     ill = [took for now, took in arrived if began <= now <= ended]
     well = [took for now, took in arrived if not began <= now <= ended]
     for what, some in (("without the reader", well), ("with it", ill)):
-        p50, p99 = (1e3 * quantiles(some, n=100)[place] for place in (49, 98))
-        told = f"{p50:.2f} ms at p50, {p99:.2f} at p99, {1e3 * max(some):.1f} at most"
-        print(f"incident: {len(some):,} packets {what}: {told}")
+        print(f"incident: {len(some):,} packets {what}: {spread(some)}")
 
 
 def _foreshock(verb: str, *arguments: object) -> None:

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import quantiles
 
-__all__ = ["ADDRESSES", "FAR", "NEAR", "inside", "node", "steer"]
+__all__ = ["ADDRESSES", "FAR", "NEAR", "inside", "node", "spread", "steer"]
 
 NEAR, FAR = "foreshock-train", "foreshock-infer"
 ADDRESSES = {NEAR: "10.77.0.1", FAR: "10.77.0.2"}
@@ -54,8 +55,9 @@ def steer(cpu: int) -> None:
 
 @contextlib.contextmanager
 def inside(pod: str, part: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Run one of ``parts`` in a pod meanwhile; its end is waited for."""
-    call = ["ip", "netns", "exec", pod, sys.executable, str(_HERE / "parts.py"), part, *map(str, arguments)]
+    """Run one of ``parts`` in a pod meanwhile, or where the pod is ``""`` on the node; its end is waited for."""
+    enter = ["ip", "netns", "exec", pod] if pod else []
+    call = [*enter, sys.executable, str(_HERE / "parts.py"), part, *map(str, arguments)]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=os.environ)
     try:
         yield process
@@ -63,6 +65,12 @@ def inside(pod: str, part: str, *arguments: object) -> Iterator[subprocess.Popen
         process.terminate()
         # What nobody reads it would wait to tell.
         process.communicate()
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Return how long some things took, of which there are two at least, in words."""
+    p50, p99 = (1e3 * quantiles(seconds, n=100)[place] for place in (49, 98))
+    return f"{p50:.2f} ms at p50, {p99:.2f} at p99, {1e3 * max(seconds):.1f} at most"
 
 
 def _ip(*arguments: str, text: str = "") -> None:
