@@ -362,7 +362,8 @@ def test_a_page_has_the_straggler_beside_twins_that_are_set_up_alike(healthy: li
         "\n  ", " "
     )
     assert found["series"] == "softirq.delay NET_RX" and found["tables"][0]["rows"][0][0] == "cu99"
-    assert " Next: " in found["tables"][0]["notes"][0]
+    assert found["tables"][0]["notes"][1].startswith("Next: ")
+    assert found["tables"][1]["rows"] == [["sysctl / vm.swappiness", "1", "60", "100 %"]]
     time = main_["time"]
     assert found["since_unix_ms"] == pytest.approx(time["start_unix_ms"] + 30_000, abs=2500)
     assert "exists" in run("--html", str(path), *healthy, ill).stderr

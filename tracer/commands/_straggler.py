@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tracer.commands._gathering import gather
 from tracer.commands._output import output
 from tracer.compare.comparison import Comparison, Detail
+from tracer.compare.facts import differences
 from tracer.compare.twins import twins_of
 from tracer.reports.html.comparison import comparison_data
 from tracer.reports.html.page import page, room
@@ -25,15 +26,19 @@ def write_page(path: str, comparison: Comparison, details: Mapping[str, Detail],
     first = next(iter((*comparison.suspects, *comparison.victims)), None)
     if first is None:
         return ""
-    place = comparison.suspects.index(first) if first in comparison.suspects else -1
-    differences = [(one.name, one.values[place], one.usual) for one in comparison.differences] if place >= 0 else []
     twins = twins_of(comparison, first.label, _TWINS)
     left, beside = room(_MOST_BYTES), []
     for label, node in twins:
         found = gather(node.path)
         beside.append(
             found.payload.text(
-                left // 2 // len(twins), title=label, warning=found.warning, signs=found.signs, differences=differences
+                left // 2 // len(twins),
+                title=label,
+                warning=found.warning,
+                signs=found.signs,
+                differences=[
+                    (one.name, one.values[0], one.usual) for one in differences([first.node.facts], [node.facts])
+                ],
             )
         )
     found = gather(first.node.path)

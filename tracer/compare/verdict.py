@@ -11,12 +11,11 @@ from tracer.compare.metrics import METRICS
 from tracer.compare.quality import sentence
 from tracer.compare.saying import summed
 from tracer.compare.telling import Told, Unit
-from tracer.units import MISSING, duration, many, moment, percent, rate
+from tracer.units import MISSING, duration, many, moment, percent, rate, times
 
-__all__ = ["amount", "headline", "measured", "since", "times"]
+__all__ = ["amount", "headline", "measured", "since"]
 
 _NAMED = 3
-_BEYOND = 1000
 
 
 def headline(comparison: Comparison, details: Mapping[str, Detail]) -> str:
@@ -49,11 +48,6 @@ def measured(told: Told) -> str:
 def amount(value: float, unit: Unit) -> str:
     """Return a number in its unit."""
     return {"ns": duration, "share": percent, "per second": rate}[unit](value)
-
-
-def times(ratio: float) -> str:
-    """Return a ratio as ``×3.2``."""
-    return f"×{ratio:.3g}" if ratio < _BEYOND else f">×{_BEYOND - 1}"
 
 
 def since(suspect: Suspect) -> str:

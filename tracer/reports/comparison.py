@@ -10,12 +10,12 @@ from tracer.analysis.names import quoted
 from tracer.compare.comparison import Common, Comparison, Detail, Suspect
 from tracer.compare.saying import sentence
 from tracer.compare.telling import Told
-from tracer.compare.verdict import headline, measured, times
+from tracer.compare.verdict import headline, measured
 from tracer.reports.layout import Style, wrap
 from tracer.reports.narrow import LEAST_WIDTH
 from tracer.reports.sections._section import PROSE_WIDTH, ROWS, as_lines
 from tracer.reports.sections.comparison import differing, suspects, victims
-from tracer.units import MISSING, count, duration, many, moment
+from tracer.units import MISSING, count, duration, many, moment, times
 
 __all__ = ["SCHEMA", "as_dict", "render"]
 

@@ -38,6 +38,13 @@ export class Axis {
     return this.report.time.measured_ns.subarray(first, last).reduce((sum, ns) => sum + ns, 0) / 1e9;
   }
 
+  /** The bins of the same time as some of another recording's; null, all of them, where none are known to be. */
+  sameTime(other: Axis, [first, last]: [number, number]): [number, number] | null {
+    if (!this.known || !other.known) return null;
+    const [low, high] = [first, last].map((bin) => Math.round(this.bin(other.seconds(bin))));
+    return high <= 0 || low >= this.report.time.bins ? null : this.whole(low, high);
+  }
+
   /** The range of whole bins inside of the recording, at least one long; null is all of them. */
   whole(first: number, last: number): [number, number] | null {
     const { bins } = this.report.time;

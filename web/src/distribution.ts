@@ -80,6 +80,7 @@ export function distribution(view: View): void {
       xs.map((slot) => (both[1] ? both[1][slot] / lengths[1] || floor : null)),
     ]);
     find("histogram-legend").hidden = !base;
+    find("histogram-now").textContent = state.range ? "selected" : "whole recording";
     find("numbers").replaceChildren(numbers(view, series, both[0], both[1]));
     const whole = !state.range && !base;
     find("entries").replaceChildren(...(whole || !series.by_cpu ? [] : [cpus(view, series)]), ...(whole || !isByCpu(view, series) ? [entries(view, series)] : []));

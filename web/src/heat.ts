@@ -85,7 +85,7 @@ export function heat(view: View): void {
   }
 }
 
-/** The same series of another recording: what is dragged there is compared with. */
+/** The same series of another recording: what is dragged there, or chosen by its button, is compared with. */
 function beside(view: View, { report }: Axis, of: number): ReturnType<typeof cells> {
   const picture = h("div", { role: "img", "aria-label": `Heatmap of ${report.title}, on the same scales; the table of what changed holds its numbers` });
   const detail = h("div", { class: "detail" });
@@ -93,9 +93,11 @@ function beside(view: View, { report }: Axis, of: number): ReturnType<typeof cel
   const host = facts.get("host") ?? "";
   // Of a comparison, recordings are called as their nodes are.
   const whose = host === report.title ? [] : [" of ", name(host)];
+  const choose = h("button", { type: "button", "aria-label": `Compare with ${report.title}`, click: () => view.against(of) }, "Compare with this one");
+  view.listen(({ base }, changed) => changed.includes("base") && choose.setAttribute("aria-pressed", String(base?.of === of)));
   find("beside").append(
     h("h3", {}, name(report.title), ...whose, h("span", { class: "muted" }, ` ${facts.get("time")}`)),
-    h("p", { class: "muted" }, report.headline),
+    h("div", { class: "tools" }, h("span", { class: "muted" }, report.headline), choose),
     picture,
     detail,
   );

@@ -6,6 +6,11 @@ import type { View } from "./view";
 
 const NOTHING = "";
 
+/** What is scrolled to is to stand below the bar, however many lines that takes now. */
+export function makeRoom(): void {
+  document.documentElement.style.setProperty("--bar", `${find("range-bar").clientHeight}px`);
+}
+
 export function range(view: View): void {
   const chosen = sliders("from", "to", (first, last) => view.select(first, last));
   const compared = sliders("base-from", "base-to", (first, last) => view.compare(view.state.base!.of, first, last));
@@ -16,12 +21,10 @@ export function range(view: View): void {
   );
   against.addEventListener("change", () => {
     if (against.value === NOTHING) view.set({ base: null });
-    else if (+against.value) view.set({ base: { of: +against.value, range: null } });
+    else if (+against.value) view.against(+against.value);
     else before(view);
   });
-  // What is scrolled to is to stand below the bar, however many lines it takes.
-  const bar = find("range-bar");
-  new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.clientHeight}px`)).observe(bar);
+  new ResizeObserver(makeRoom).observe(find("range-bar"));
   find("whole").addEventListener("click", () => view.set({ range: null }));
   find("to-difference").addEventListener("click", () => {
     find("difference").scrollIntoView({ behavior: "auto" });

@@ -4,6 +4,7 @@ import type { Axis, Part } from "./axis";
 import type { Comparison, Finding, Mark } from "./data";
 import { find, h, name, refill, table } from "./dom";
 import { clock, count, duration } from "./format";
+import { makeRoom } from "./range";
 import { seriesOf, type View } from "./view";
 
 const SIGNS: Record<string, string> = { critical: "!!", warning: "!", note: "–" };
@@ -54,17 +55,26 @@ function compared(view: View, { headline, series, since_unix_ms, tables }: Compa
   const show = () => {
     view.set({ series: Math.max(0, seriesOf(view.report, series)) });
     view.select(since, view.report.time.bins);
+    const { of } = view.state.base ?? { of: 0 };
+    if (of) view.set({ base: { of, range: view.axes[of].sameTime(view, view.bins) } });
     toTime();
   };
   const what = view.known && since > 0 ? `Show ${series} since ${clock(view.seconds(since), true)} UTC` : `Show ${series}`;
   return [
     h("h2", { id: "comparison-title" }, headline),
+    h("p", {}, ...twins(view)),
     h("button", { type: "button", click: show }, what),
     ...tables.flatMap(({ title, heads, numbers, rows, notes }) => [
       table(title, heads, rows.map((row) => row.map((cell) => name(cell))), numbers),
-      ...notes.map((note) => h("p", { class: "muted" }, note)),
+      ...notes.map((note) => h("p", {}, note)),
     ]),
   ];
+}
+
+/** Which nodes it is shown beside. */
+function twins(view: View): (Node | string)[] {
+  const names = view.axes.slice(1).flatMap(({ report }, place) => [place ? ", " : "", name(report.title)]);
+  return names.length ? ["On the same scales below: ", ...names, ", which don't deviate and are set up most like it."] : ["All other nodes deviate, too: there is none to show it beside."];
 }
 
 function finding(view: View, one: View["report"]["findings"][number]): HTMLElement {
@@ -93,6 +103,7 @@ function shown(view: View, { time_ns, until_ns }: Finding): string {
 }
 
 function toTime(): void {
+  makeRoom();
   find("time").scrollIntoView({ behavior: "auto" });
   find("series").focus({ preventScroll: true });
 }
@@ -105,20 +116,19 @@ const isOf = ({ cpu, alert }: Mark, wanted: number | null) =>
 function happened(view: View): void {
   const { base, part } = view;
   const parts = base ? [part, base] : [part];
+  const sides = [view.state.range ? "selection" : "whole recording", "baseline"];
   const most = MOST_MARKS / parts.length;
   const found = parts.map((one) => inside(one));
-  const rows = found.flatMap((marks, side) => marks.slice(0, most).map((one) => [...(base ? [SIDES[side]] : []), ...told(view, parts[side].axis, one)]));
+  const rows = found.flatMap((marks, side) => marks.slice(0, most).map((one) => [...(base ? [sides[side]] : []), ...told(view, parts[side].axis, one)]));
   const more = found.map((marks) => Math.max(0, marks.length - most));
-  const [what, and] = base ? ["Alerts, and the worst single events, of the selection and of the baseline", "nor in the baseline"] : ["Alerts, and the worst single events", ""];
+  const [of, and] = base ? [`, of the ${sides[0]} and of the baseline`, " nor in the baseline"] : ["", ""];
   const heads = [...(base ? ["in"] : []), parts.every(({ axis }) => axis.known) ? "UTC" : "time", "kind", "lasted", "what"];
   refill(
     find("marks"),
-    rows.length ? table(what, heads, rows, [heads.length - 2]) : h("p", {}, `No alert, and none of the worst single events, in this range${and && ` ${and}`}.`),
-    ...more.map((number, side) => (number ? h("p", {}, `${count(number)} shorter ones${base ? ` in the ${SIDES[side]}` : ""}: select a shorter range.`) : "")),
+    rows.length ? table(`Alerts, and the worst single events${of}`, heads, rows, [heads.length - 2]) : h("p", {}, `No alert, and none of the worst single events, in this range${and}.`),
+    ...more.map((number, side) => (number ? h("p", {}, `${count(number)} shorter ones${base ? ` in the ${sides[side]}` : ""}: select a shorter range.`) : "")),
   );
 }
-
-const SIDES = ["selection", "baseline"];
 
 /** What happened in a part of a recording: alerts first, long ones before short ones. */
 function inside({ axis, bins: [first, last], cpu }: Part): Mark[] {

@@ -103,6 +103,13 @@ export class View extends Axis {
     this.set({ base: { of, range: this.axes[of].whole(first, last) } });
   }
 
+  /** Compare with another recording: with the same time of it, where a time of one is the baseline already. */
+  against(of: number): void {
+    const { base } = this.state;
+    const same = base?.of && base.range ? this.axes[of].sameTime(this.axes[base.of], base.range) : null;
+    this.set({ base: { of, range: same } });
+  }
+
   private fragment(): string {
     const { range, base, cpu, series, flame, zoom, upwards, idle, search } = this.state;
     const parts = new URLSearchParams();

@@ -11,7 +11,7 @@ from tracer.compare.verdict import amount, since
 from tracer.escape import printable
 from tracer.reports.layout import Column
 from tracer.reports.sections._section import ROWS, Section, more
-from tracer.units import MISSING, percent
+from tracer.units import MISSING, percent, times
 
 __all__ = ["differing", "suspects", "victims"]
 
@@ -43,12 +43,14 @@ def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail] |
                     f"{told.series.title} {told.quantity}".rstrip(),
                     *(amount(value, told.unit) for value in (told.value, told.median)),
                     spread,
-                    _ratio(told.ratio),
+                    times(told.ratio),
                     "" if number else since(one).removesuffix(" UTC"),
                 ]
             )
         detail = (details or {}).get(one.label, Detail())
-        notes.append(_note(one, detail) + (f" Next: {detail.next or _look(one)}" if details is not None else ""))
+        notes.append(_note(one, detail))
+        if details is not None:
+            notes.append(f"Next: {detail.next or _look(one)}")
     columns = [
         Column("node", right=False, flexible=True, least=8),
         Column("what", right=False, flexible=True, least=16),
@@ -72,12 +74,6 @@ def _note(one: Suspect, detail: Detail) -> str:
 def _look(one: Suspect) -> str:
     """What to do where the recording by itself shows nothing to do."""
     return f"foreshock summary {shlex.quote(printable(one.node.path))}, for what else stands out on it"
-
-
-def _ratio(ratio: float) -> str:
-    if ratio != ratio:
-        return MISSING
-    return f"{ratio:.3g}×" if ratio < 1000 else ">999×"
 
 
 def differing(comparison: Comparison) -> Section | None:
