@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sim.cluster import HEALTHY, Pool, make_cluster
-from tracer.compare.comparison import confidence
 from tracer.compare.deviation import Deviation, of_histograms
 from tracer.compare.limits import FEW_NODES
 from tracer.compare.metrics import Series
+from tracer.compare.suspect import confidence
 
 __all__ = ["Brief"]
 

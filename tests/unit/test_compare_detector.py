@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from tracer.compare import limits
 from tracer.compare.alignment import Grid
 from tracer.compare.cause import is_victim, likely_cause, ordered
-from tracer.compare.deviation import Deviation, Findings, of_histograms, of_numbers
+from tracer.compare.deviation import Deviation, Findings, of_numbers
 from tracer.compare.facts import differences, flattened
 from tracer.compare.metrics import Series
 from tracer.compare.phases import phases_of
 from tracer.compare.robust import mad, medians
 from tracer.compare.scan import LEAST_WINDOWS, baseline_of, noise, scan, step_noise
+from tracer.compare.series import findings_of
 from tracer.compare.shapes import LEVELS, beyond, blurred, centroids, log_centers, means_ns
 from tracer.compare.telling import Told, Values, told_histogram
 from tracer.histogram import GROWTH, SLOTS, slot_of
@@ -63,7 +64,7 @@ def moved_by(slots: np.ndarray, by: int, share: float) -> np.ndarray:
 def found(slots: np.ndarray) -> Findings:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return of_histograms(slots, SECOND)
+        return findings_of(slots, SECOND)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -176,9 +177,34 @@ def test_what_all_do_beyond_all_they_did_before_is_a_common_cause():
     assert all(ratio == pytest.approx(4, rel=0.3) for ratio in findings.common.values())
 
 
-def test_a_node_that_is_slower_still_is_a_straggler_besides():
-    slots = shifted(cluster(fault=bulk(3)), 16, slice(ONSET, WINDOWS))
-    assert [one.node for one in found(slots).deviations] == [ILL]
+@pytest.mark.parametrize("ratio", [1.5, 3])
+def test_a_node_that_is_slower_still_is_a_straggler_besides(ratio: float):
+    findings = found(shifted(cluster(fault=bulk(ratio)), 16, slice(ONSET, WINDOWS)))
+    (one,) = findings.deviations
+    assert (one.node, one.lasting, len(findings.common)) == (ILL, False, 24)
+    assert one.ratio == pytest.approx(ratio, rel=0.15) and abs(one.begin - ONSET) <= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_beside_a_jump_of_all_nobody_else_is_accused(seed: int):
+    slots = shifted(cluster(seed=seed, nodes=8 + 4 * seed), 16, slice(ONSET, WINDOWS))
+    # One was not recorded for long, and had bursts then.
+    slots[3, ONSET + 6 :] = 0
+    slots[3, ONSET : ONSET + 6 : 2] = np.roll(slots[3, ONSET : ONSET + 6 : 2], 24, axis=-1)
+    findings = found(slots)
+    assert len(findings.common) >= len(slots) - 1 and not findings.deviations
+
+
+def test_all_slower_in_every_phase_of_the_job_is_a_common_cause():
+    """Of the two phases one has values 16 times as long, and a quarter as many."""
+    slots = cluster()
+    compute = [window for window in range(WINDOWS) if window // 5 % 2]
+    shifted(slots, 32, compute)
+    slots[:, compute] //= 4
+    assert found(slots.copy()).common == {}
+    findings = found(shifted(slots, 16, slice(ONSET, WINDOWS)))
+    assert not findings.deviations and len(findings.common) == 24 and findings.onset == ONSET
+    assert all(ratio == pytest.approx(4, rel=0.3) for ratio in findings.common.values())
 
 
 def test_phases_that_come_again_or_have_more_to_do_are_no_common_cause():

@@ -9,9 +9,10 @@ import pytest
 from sim.cluster import HEALTHY, INTERVALS, Cluster, Pool, make_cluster, read_pools
 from sim.recordings import DEMO
 
-from tracer.compare.deviation import Findings, of_histograms
-from tracer.compare.kinds import tails, with_kinds
+from tracer.compare.deviation import Findings
+from tracer.compare.kinds import tails
 from tracer.compare.metrics import Series
+from tracer.compare.series import findings_of
 
 LENGTH_NS, WINDOWS = INTERVALS * 1e9, 38
 
@@ -37,8 +38,7 @@ def with_tails(slots: np.ndarray, of: Sequence[int], share: float, octaves: int,
 
 
 def judged(cluster: Cluster) -> Findings:
-    found = of_histograms(cluster.slots, LENGTH_NS, cluster.first)
-    return with_kinds(found, cluster.slots, cluster.first, LENGTH_NS)
+    return findings_of(cluster.slots, LENGTH_NS, cluster.first)
 
 
 @pytest.mark.parametrize(("share", "octaves"), [(0.02, 4), (0.05, 3)])

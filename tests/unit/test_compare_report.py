@@ -17,12 +17,13 @@ from unit.report_data import Data
 from tracer.analysis.source import Source
 from tracer.analysis.summary import Summary
 from tracer.commands import main
-from tracer.compare.comparison import Common, Comparison, Detail, compare
+from tracer.compare.comparison import Common, Comparison, compare
 from tracer.compare.details import _is_usual
 from tracer.compare.facts import Split
 from tracer.compare.quality import Reservation
 from tracer.compare.ranks import Apart
 from tracer.compare.reading import read_nodes
+from tracer.compare.suspect import Detail
 from tracer.compare.verdict import headline
 from tracer.recording import read_recording
 from tracer.reports.comparison import as_dict, render

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tracer.commands._gathering import gather
 from tracer.commands._output import output
-from tracer.compare.comparison import Comparison, Detail
+from tracer.compare.comparison import Comparison
+from tracer.compare.suspect import Detail
 from tracer.compare.facts import differences
 from tracer.compare.twins import twins_of
 from tracer.reports.html.comparison import comparison_data

@@ -13,12 +13,12 @@ import numpy as np
 
 from tracer.compare.metrics import Series
 from tracer.histogram import SLOTS
+from tracer.units import SECOND
 
 __all__ = ["MOST_BUCKETS", "Buckets", "Compact", "folded"]
 
 #: Ten minutes are 38 of 16 s. More would only cost memory: persistence is judged over four.
 MOST_BUCKETS = 40
-_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Buckets:
     bucket since 1970. ``most`` series are kept; ``unkept`` counts rows of others.
     """
 
-    length_ns: int = _SECOND
+    length_ns: int = SECOND
     most: int = 96
     first: int = 0
     used: int = 0
@@ -125,8 +125,8 @@ def _padded(values: np.ndarray) -> np.ndarray:
 
 def base_length_ns(interval_ns: int) -> int:
     """Return the shortest bucket for intervals of that length: a power of two of seconds."""
-    seconds = max(1, -(-interval_ns // _SECOND))
-    return _SECOND << max(0, (seconds - 1).bit_length())
+    seconds = max(1, -(-interval_ns // SECOND))
+    return SECOND << max(0, (seconds - 1).bit_length())
 
 
 def total(buckets: Iterable[np.ndarray]) -> int:

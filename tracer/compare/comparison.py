@@ -5,79 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
 
 from tracer.compare import limits
 from tracer.compare.alignment import Grid, align
-from tracer.compare.cause import cost, is_unfelt, is_victim, likely_cause, ordered
-from tracer.compare.deviation import Deviation, Findings, of_histograms, of_numbers
+from tracer.compare.cause import cost, is_unfelt, is_victim
+from tracer.compare.deviation import Findings
 from tracer.compare.facts import Difference, Split, differences, split
-from tracer.compare.kinds import with_kinds
-from tracer.compare.metrics import METRICS, Cause, Series
+from tracer.compare.metrics import METRICS, Series
 from tracer.compare.node import Node
 from tracer.compare.quality import Reservation, reservations
 from tracer.compare.ranks import Apart, apart
 from tracer.compare.selection import comparable, labels, of_one_cpu, partly, without_copies
+from tracer.compare.series import judge
 from tracer.compare.shared import of_its_own, together
-from tracer.compare.telling import Told, Unit, Values, told_histogram, told_number
+from tracer.compare.suspect import Suspect, suspect
+from tracer.compare.telling import Told
 
-__all__ = ["Common", "Comparison", "Confidence", "Detail", "Suspect", "compare", "confidence"]
+__all__ = ["Common", "Comparison", "compare"]
 
-Confidence = Literal["high", "medium", "low"]
-_SURE, _UNSURE = 1.5, 1.15  # times the score that is needed
-_SURE_WINDOWS = 5
-_SURE_NS = 60e9
-_LOSSY = 0.01
-_NS = 1e9
 # Every recording with ranks and a ledger has it.
 _ACCOUNT = Series("ranks.waiting")
-
-
-@dataclass(frozen=True)
-class Detail:
-    """Where and who, as far as seen: ``cpus`` as in ``CPU 3``; ``who`` in sentences with unescaped names.
-
-    ``holder`` and ``pid`` are the task that had the CPU, if it is one; ``usual``: its peers have such a one, or such a
-    crew, or as many interrupts, for about as long. ``throttled``: tasks waited for CPUs that were idle, as a CPU quota
-    makes them. ``rank`` is the one that waited most, as in ``rank 37 of job 48213``; ``jobs`` what ran there. ``taken``
-    is who took more of the ranks' time than on other nodes, with the shares. ``next`` is what to do about it, as the
-    summary of that recording says.
-    """
-
-    cpus: str = ""
-    who: str = ""
-    holder: str = ""
-    pid: int = 0
-    usual: bool = False
-    throttled: bool = False
-    rank: str = ""
-    jobs: str = ""
-    taken: str = ""
-    next: str = ""
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A node that deviates. ``deviations`` are ordered, what tells most of the cause first.
-
-    ``since_ns`` is UTC; NaN when it is not known, or its windows don't tell. ``lasting``: from the start of the
-    recordings on. ``since_window`` is the same as a window; None when it is not told. ``gap_ns``: where nothing was
-    recorded right before that, since when; else NaN. ``within_ns``: from when to when
-    its first deviation is, by its own recording.
-    """
-
-    label: str
-    node: Node
-    deviations: tuple[Told, ...]
-    cause: Cause
-    confidence: Confidence
-    since_ns: float
-    lasting: bool
-    since_window: int | None
-    within_ns: tuple[int, int]
-    gap_ns: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -167,7 +114,7 @@ def compare(nodes: Sequence[Node], unread: Sequence[str] = ()) -> Comparison:
     measured = Counter(series for node in grid.nodes for series in node.series)
     judged = [series for series, number in sorted(measured.items()) if number >= 2]
     for series in judged:
-        findings, told = _judge(grid, series)
+        findings, told = judge(grid, series)
         if findings.common:
             changed[series] = findings
         for one in told:
@@ -182,7 +129,7 @@ def compare(nodes: Sequence[Node], unread: Sequence[str] = ()) -> Comparison:
         if own:
             felt = not accounted or any(METRICS[one.series.metric].of_ranks for one in every)
             kind = victims if is_victim(own) else suspects if felt or not is_unfelt(own) else unfelt
-            kind.append(_suspect(grid, names[place], place, own))
+            kind.append(suspect(grid, names[place], place, own))
     suspects.sort(key=lambda one: (-cost(one.deviations), -max(told.deviation.score for told in one.deviations)))
     accused = {one.label for one in (*suspects, *victims, *unfelt)}
     twins = [node.facts for node, label in zip(grid.nodes, names, strict=True) if label not in accused]
@@ -214,55 +161,3 @@ def _common(grid: Grid, names: Sequence[str], series: Series, findings: Findings
     told = tuple((names[place], ratio) for place, ratio in ranked)
     since_ns = float("nan") if findings.lasting else grid.unix_ns(findings.onset)
     return Common(series, told, findings.nodes, tuple(split(ours, theirs)), findings.lasting, since_ns)
-
-
-def _judge(grid: Grid, series: Series) -> tuple[Findings, list[Told]]:
-    metric = METRICS[series.metric]
-    if metric.kind == "histogram":
-        first, slots = grid.histograms(series)
-        length_ns = grid.length_ns / max(node.every for node in grid.nodes)
-        findings = with_kinds(of_histograms(slots, length_ns, first), slots, first, length_ns)
-        values = Values(slots, first)
-        told = [told_histogram(series, one, values) for one in (*findings.deviations, *findings.each)]
-        return findings, [one for one in told if one.value > one.median]
-    pairs = grid.numbers(series)
-    if metric.kind == "rate":
-        pairs[..., 1] /= _NS
-    findings = of_numbers(pairs, metric.least)
-    unit: Unit = "share" if metric.kind == "share" else "per second"
-    told = [told_number(series, one, pairs, unit) for one in (*findings.deviations, *findings.each)]
-    # Added up over all its windows it must still show.
-    return findings, [one for one in told if one.value + metric.least >= limits.EFFECT * (one.median + metric.least)]
-
-
-def _suspect(grid: Grid, label: str, place: int, deviations: list[Told]) -> Suspect:
-    told = ordered(deviations)
-    # What tells it best, of those equally good the first.
-    since = max((one.deviation.since for one in told), key=lambda one: one.probability)
-    node = grid.nodes[place]
-    known = np.flatnonzero(grid.recorded[place, : since.window])
-    # What began while nothing was recorded may have begun at any moment of that.
-    in_gap = since.sure and node.clocked and known.size and known[-1] + 1 < since.window
-    return Suspect(
-        label=label,
-        node=node,
-        deviations=tuple(told),
-        cause=likely_cause(told),
-        confidence=confidence([one.deviation for one in told], len(grid.nodes), grid.length_ns, node.lost),
-        since_ns=grid.own_ns(node, since.window) if since.sure and node.clocked else float("nan"),
-        lasting=since.sure and not since.window,
-        since_window=since.window if since.sure else None,
-        within_ns=(grid.own_ns(node, told[0].deviation.begin), grid.own_ns(node, told[0].deviation.end)),
-        gap_ns=grid.own_ns(node, int(known[-1]) + 1) if in_gap else float("nan"),
-    )
-
-
-def confidence(deviations: Sequence[Deviation], nodes: int, length_ns: int, lost: float) -> Confidence:
-    """Return how sure a node's deviations among so many ``nodes`` are; ``lost`` is the share of events not seen."""
-    best = max(deviations, key=lambda one: one.score)
-    # Without a baseline a short recording shows what a node happens to do, not how it is.
-    brief = best.lasting and (best.end - best.begin) * length_ns < _SURE_NS
-    if nodes < limits.FEW_NODES or best.score < (_SURE if brief else _UNSURE):
-        return "low"
-    sure = not brief and best.score >= _SURE and best.end - best.begin >= _SURE_WINDOWS and lost <= _LOSSY
-    return "high" if sure else "medium"

@@ -10,10 +10,10 @@ from tracer.analysis.finding import Finding
 from tracer.analysis.names import VECTORS, cpu_list
 from tracer.analysis.summary import Summary
 from tracer.analysis.verdict import judge
-from tracer.compare.comparison import Detail, Suspect
 from tracer.compare.metrics import METRICS, Series
 from tracer.compare.node import Node
 from tracer.compare.robbed import taken
+from tracer.compare.suspect import Detail, Suspect
 from tracer.errors import RecordingError
 from tracer.recording import RecordingReader, Run
 

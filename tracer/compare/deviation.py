@@ -86,7 +86,7 @@ def of_histograms(slots: np.ndarray, length_ns: float, first: int = 0) -> Findin
     whole = (Judged(one * by.octaves, asked[0], floor, phases=phases) for by, one in patterns if by.whole)
     every = [one.together(middles) for one in (bulk, *whole)]
     many = any(one.many for one in every)
-    together = next((one for one in every if one.changes), bulk.alike(middles, counts))._replace(many=many)
+    together = next((one for one in every if one.changes), bulk.alike())._replace(many=many)
     if together.changes and not _costs(together, slots, first, length_ns):
         together = Together(many=many)
     levels = beyond(functions, reference(functions), counts, bulk.habit, floor)
@@ -155,7 +155,7 @@ def of_numbers(pairs: np.ndarray, least: float) -> Findings:
     needed, floor = _asked(nodes)
     judged = Judged(logs - reference(logs), limits.PLAIN, floor)
     many = (together := judged.together(logs)).many
-    together = together if together.changes else judged.alike(logs)._replace(many=many)
+    together = together if together.changes else judged.alike()._replace(many=many)
     found: dict[int, Deviation] = {}
     by_steps = judged.changed(by_steps=True) if together.many else []
     for node, score, begin, end, lasting in (*judged.found(), *by_steps):

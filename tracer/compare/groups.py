@@ -1,4 +1,4 @@
-"""What no node beside another shows: nodes of two kinds from the start on, or all of them slower from a moment on."""
+"""What no node beside another shows: nodes of two kinds from the start on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import numpy as np
 
 from tracer.compare import limits
 from tracer.compare.robust import medians, scatter
-from tracer.compare.scan import LEAST_WINDOWS, baseline_of
+from tracer.compare.scan import baseline_of
 
-__all__ = ["all_at_once", "student", "two_kinds"]
+__all__ = ["student", "two_kinds"]
 
 _SIGMAS = 5.0
-# Sigmas of what all nodes scatter from window to window: they go through phases, which are no fault.
-_RISEN = 6.0
-# As many values as before, in octaves: another phase of the job has other numbers of them.
-_SAME_LOAD = 0.5
-# So many of the windows after it are beyond all before it, and of the nodes stay what they are from the start on.
+# Of either kind so many stay what they are from the start on.
 _MOST = 0.9
 
 
@@ -46,37 +42,6 @@ def two_kinds(deviations: np.ndarray, floor: float, sigmas: float = _SIGMAS) -> 
     whole = medians(deviations, 1)
     usual = float(medians(whole[fast]))
     return {int(node): float(whole[node] - usual) for node in slow}
-
-
-def all_at_once(values: np.ndarray, counts: np.ndarray, floor: float) -> tuple[dict[int, float], int]:
-    """Return by how many octaves each node rose, and from which window on, where all did and have as much to do.
-
-    ``values`` and ``counts`` (of what these are the middle) are ``(nodes, windows)``. The cluster's median is held
-    against its own past; nothing is returned where a phase of the job would explain it.
-    """
-    middles, load = medians(values), np.log2(1 + medians(counts))
-    known = ~np.isnan(middles)
-    windows, baseline = len(middles), baseline_of(len(middles))
-    best, onset = _RISEN, 0
-    for begin in range(baseline, windows - LEAST_WINDOWS + 1) if baseline else ():
-        sides = [np.flatnonzero(known[:begin]), begin + np.flatnonzero(known[begin:])]
-        if min(map(len, sides)) < LEAST_WINDOWS:
-            continue
-        before, after = (middles[side] for side in sides)
-        loads = [float(medians(load[side])) for side in sides]
-        beyond = after > before.max()
-        if abs(loads[1] - loads[0]) > _SAME_LOAD or not beyond[0] or beyond.mean() < _MOST:
-            continue
-        noise = max(floor, *(float(scatter(side - medians(side))) for side in (before, after)))
-        score = float(medians(after) - medians(before)) / noise
-        if score > best:
-            best, onset = score, begin
-    if not onset:
-        return {}, 0
-    changes = medians(values[:, onset:], 1) - medians(values[:, :onset], 1)
-    if not (changes >= np.log2(limits.EFFECT)).all():
-        return {}, 0
-    return {node: float(change) for node, change in enumerate(changes)}, onset
 
 
 def student(nodes: int) -> float:

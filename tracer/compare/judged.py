@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracer.compare import limits
-from tracer.compare.groups import all_at_once, student, two_kinds
+from tracer.compare.groups import student, two_kinds
 from tracer.compare.onset import Onset, onset_of
 from tracer.compare.robust import mad, medians, scatter
 from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, persists, scan, step_noise
@@ -20,6 +20,10 @@ _HUBER, _HUBER_COST = 2.0, 1.1
 # Some of the baseline always counts; and all of it, where a node stands out among the others by so many sigmas.
 _LEAST_SHARE, _STANDS_OUT = 0.1, 3.0
 _NOTHING = 1e-30
+# A node is known by more than so many of the windows since many changed.
+_KNOWN = 0.5
+# What most rise by is beyond so many standard errors.
+_RISEN = 3.0
 # What lasts is beyond so many sigmas in limits.LASTING of all windows: a few bursts would lift the mean as much.
 _BEYOND = 2.0
 
@@ -169,27 +173,38 @@ class Judged:
         for nodes, stretch in zip(changed, (slower, faster), strict=True):
             at_once = most_at_once({node: int(stretch.begin[node]) for node in nodes})
             # A few that seem to become faster may be those that did not become slower.
-            if not at_once or (nodes is not changed[1] and len(at_once) <= least):
+            if not at_once or (nodes is changed[0] and len(at_once) <= least):
                 continue
             onset = int(np.median(stretch.begin[at_once]))
-            changes = medians(values[:, onset:], 1) - medians(values[:, : self._baseline], 1)
-            risen = np.flatnonzero(changes >= step).tolist()
-            # Of fewer than half it is known who they are: the others are what they were.
-            alike = risen if len(risen) > len(values) / 2 else [node for node in risen if node in changed[0]]
-            if least < len(alike) < len(values):
+            away = values - medians(values)
+            after = away[:, onset:]
+            beside = medians(after, 1) - medians(away[:, : self._baseline], 1)
+            # Of few windows one burst or two are half, and a phase's end is another.
+            beside[(~np.isnan(after)).sum(axis=1) <= max(LEAST_WINDOWS, _KNOWN * after.shape[1])] = np.nan
+            rest = [node for node in range(len(values)) if (node in nodes) is (nodes is changed[1])]
+            changes = beside - medians(beside[rest])
+            alike = [node for node in np.flatnonzero(changes >= step).tolist() if node not in rest]
+            if least < len(alike) < len(values) and (nodes is changed[0] or self._rise(values, onset) >= step):
                 return Together({node: float(changes[node]) for node in alike}, onset, many)
         return Together(many=many)
 
-    def alike(self, values: np.ndarray, counts: np.ndarray | None = None) -> Together:
-        """Return what nodes have together that none of them shows beside the others.
+    def _rise(self, values: np.ndarray, onset: int) -> float:
+        """Return by how much the median of all rose, 0 where that may be chance: in each phase, as far as one lasts."""
+        middles, phases = medians(values), np.broadcast_to(self._phases, values.shape[1:])
+        sides = [
+            [middles[:onset][phases[:onset] == one], middles[onset:][phases[onset:] == one]]
+            for one in {*phases.tolist()}
+        ]
+        sides = [[one[~np.isnan(one)] for one in side] for side in sides]
+        sides = [side for side in sides if min(map(len, side))] or [[middles[:onset], middles[onset:]]]
+        weights = np.array([1 / sum(1 / len(one) for one in side) for side in sides])
+        rises = np.array([float(medians(after) - medians(before)) for before, after in sides])
+        rise = float((weights * rises).sum() / weights.sum())
+        noise = float(scatter(np.concatenate([one - medians(one) for side in sides for one in side])))
+        return rise if rise >= _RISEN * max(noise, self._floor) / np.sqrt(weights.sum()) else 0.0
 
-        All became slower at once, having as many ``counts`` to do; or they are of two kinds from the start on.
-        """
-        if self._few:
-            return Together()
-        changes, onset = ({}, 0) if counts is None else all_at_once(values, counts, self._floor)
-        if changes:
-            return Together(changes, onset)
+    def alike(self) -> Together:
+        """Return the nodes that are slower than the others from the start on, where they are of two kinds."""
         slower = two_kinds(self._deviations, self._floor)
         return Together(slower, lasting=bool(slower))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tracer.compare import limits
-from tracer.compare.deviation import Findings
+from tracer.compare.deviation import Deviation, Findings
 from tracer.compare.groups import two_kinds
+from tracer.compare.judged import most_at_once
 from tracer.compare.robust import medians
 from tracer.compare.scan import baseline_of
 from tracer.compare.shapes import LEAST_VALUES, beyond, blurred, means_ns
@@ -29,7 +30,7 @@ def with_kinds(findings: Findings, slots: np.ndarray, first: int, length_ns: flo
     """
     slower = {} if findings.common else tails(slots, first, length_ns)
     if not slower:
-        return findings
+        return _of_one_kind(findings) if findings.lasting else findings
     # A kind shows otherwise in each phase of a job: that is no change of a node's, unless it goes far beyond.
     alike = [
         one
@@ -38,8 +39,20 @@ def with_kinds(findings: Findings, slots: np.ndarray, first: int, length_ns: flo
         and (one.lasting or one.form == "tail")
         and one.ratio < limits.OUTSTANDING * slower[one.node]
     ]
+    return replace(_without(findings, alike), common=slower, lasting=True)
+
+
+def _of_one_kind(findings: Findings) -> Findings:
+    """Return ``findings`` without what nodes of the slower kind do at once: that is the kind's in that phase."""
+    at_once = most_at_once({one.node: one.begin for one in findings.deviations if one.node in findings.common})
+    if len(at_once) <= max(1, limits.COMMON_SHARE * len(findings.common)):
+        return findings
+    return _without(findings, [one for one in findings.deviations if one.node in at_once])
+
+
+def _without(findings: Findings, alike: Sequence[Deviation]) -> Findings:
     own = tuple(one for one in findings.deviations if one not in alike)
-    return replace(findings, deviations=own, common=slower, each=(*findings.each, *alike), lasting=True)
+    return replace(findings, deviations=own, each=(*findings.each, *alike))
 
 
 def tails(slots: np.ndarray, first: int, length_ns: float) -> Mapping[int, float]:
@@ -48,6 +61,8 @@ def tails(slots: np.ndarray, first: int, length_ns: float) -> Mapping[int, float
     Of every level that so many values are usually beyond it is asked whether nodes are of two kinds in how many theirs
     are; whoever has more must lose as much by it as is told at all.
     """
+    if len(slots) < limits.FEW_NODES:
+        return {}
     counts = slots.sum(axis=-1, dtype=np.float64)
     places = np.flatnonzero((counts >= LEAST_VALUES).mean(axis=1) >= _KNOWN)
     slots, counts = slots[places], counts[places]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["SIGMA_OF_MAD", "mad", "medians", "scatter"]
+__all__ = ["SIGMA_OF_MAD", "mad", "medians", "quantiles", "scatter"]
 
 #: Of a normal distribution.
 SIGMA_OF_MAD = 1.4826

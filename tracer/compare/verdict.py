@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from tracer.analysis.names import quoted, task
 from tracer.compare import limits
-from tracer.compare.comparison import Common, Comparison, Detail, Suspect
+from tracer.compare.comparison import Common, Comparison
 from tracer.compare.metrics import METRICS
 from tracer.compare.quality import sentence
 from tracer.compare.saying import summed
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.telling import Told, Unit
 from tracer.units import MISSING, duration, many, moment, percent, rate, times
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracer.analysis.names import quoted
-from tracer.compare.comparison import Common, Comparison, Detail, Suspect
+from tracer.compare.comparison import Common, Comparison
 from tracer.compare.saying import sentence
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.telling import Told
 from tracer.compare.verdict import headline, measured
 from tracer.reports.layout import Style, wrap

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracer.compare.comparison import Comparison, Detail, Suspect
+from tracer.compare.comparison import Comparison
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.metrics import METRICS
 from tracer.compare.verdict import headline
 from tracer.reports.sections._section import Section

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from tracer.compare.comparison import Comparison, Detail, Suspect
+from tracer.compare.comparison import Comparison
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.facts import Difference
 from tracer.compare.verdict import amount, since
 from tracer.escape import printable
