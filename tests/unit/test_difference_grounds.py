@@ -7,14 +7,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sim.recordings import DEMO, slower, twin
 from unit.test_difference_report import SECOND, make, run, said
 
+from tracer.difference.changes import changes_of
 from tracer.difference.grounds import distinct, lacking, times_of
 from tracer.difference.reading import read_sides
 from tracer.difference.side import Side
-from tracer.recording import Recording, read_recording
+from tracer.difference.whose import parties
+from tracer.recording import Recording, RecordingWriter, read_recording
 from tracer.window import Window
 
 
@@ -30,7 +33,7 @@ def calm(demo: Recording, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def side(calm: str) -> Side:
-    return read_sides([calm], [lambda source, first_ns: (first_ns, first_ns + 1000 * SECOND)] * 2)[1]
+    return read_sides([calm], [lambda source, first: (first[0], first[0] + 1000 * SECOND)] * 2)[1]
 
 
 def later(side: Side, seconds: float, length: float = 20.0) -> Side:
@@ -119,6 +122,37 @@ def test_gaps_are_missing(side: Side):
     """Of 20 seconds one, then three, were not recorded."""
     found = [[*lacking([later(side, 60)], replace(side, gaps=((side.start_ns, gap),)))] for gap in (SECOND, 3 * SECOND)]
     assert not found[0] and found[1] == ["calm.fsk has nothing of 3 s"]
+
+
+def test_an_interval_that_is_left_out_is_missing_and_nobodys_time(demo: Recording, tmp_path: Path):
+    """The 10th of 20 intervals took nine seconds, in which CPUs were counted as before."""
+    whole = read_recording(make(demo, tmp_path / "whole.fsk"))
+    with RecordingWriter(tmp_path / "held.fsk", whole.header) as writer:
+        for number, windows in enumerate(whole.intervals):
+            late_ns = (8 * SECOND if number > 9 else 0), (8 * SECOND if number >= 9 else 0)
+            writer.write(
+                [
+                    replace(one, start_ns=one.start_ns + late_ns[0], end_ns=one.end_ns + late_ns[1])
+                    if number != 9 or one.table != "time"
+                    else replace(one, end_ns=one.end_ns + late_ns[1], rows=_nine_times(one.rows))
+                    for one in windows
+                ]
+            )
+    (before, held) = (read_sides([str(tmp_path / f"{name}.fsk")] * 2, ())[1] for name in ("whole", "held"))
+    assert held.seconds == pytest.approx(19, abs=0.5)
+    assert any(one.startswith("held.fsk has nothing of 9") for one in lacking([before], held))
+    # From when to when it is told, the interval is part of.
+    assert held.clock_ns((0.0, held.seconds))[1] == pytest.approx(held.end_ns, abs=SECOND)
+    found = [one for one in parties([before], held, changes_of([before.node], held.node)) if one.kind == "ran"]
+    assert not found, "no one had more or less time"
+
+
+def _nine_times(rows: np.ndarray) -> np.ndarray:
+    rows = rows.copy()
+    for name in rows.dtype.names:
+        if name.endswith("_ns"):
+            rows[name] *= 9
+    return rows
 
 
 def test_recordings_that_are_mostly_the_same_count_once(side: Side):

@@ -62,10 +62,10 @@ class Intake:
         self._clocked = source.clock_offset_ns == source.clock_offset_ns
         self.intervals = 0
 
-    def add(self, windows: Sequence[Window]) -> None:
-        """Add one interval."""
+    def add(self, windows: Sequence[Window]) -> bool:
+        """Add one interval. Returns whether it counts: not where the node stood still, or its clock was set back."""
         if not windows:
-            return
+            return False
         for window in windows:
             if (window.probe, window.table) == ("agent", "clock"):
                 self._source.learn_clock(window)
@@ -75,12 +75,12 @@ class Intake:
         length_ns = min(window.end_ns - window.start_ns for window in windows)
         if self._source.interval_ns and length_ns > _PAUSE_FACTOR * self._source.interval_ns + _PAUSE_LEAST_NS:
             self._paused += 1
-            return
+            return False
         start_ns, end_ns = windows[0].start_ns, windows[0].end_ns
         bucket = self._buckets.place(self._unix_ns((start_ns + end_ns) // 2))
         if bucket < 0:
             self._set_back += 1
-            return
+            return False
         if not self.intervals:
             self._start_ns = self._unix_ns(start_ns)
         self._end_ns = self._unix_ns(end_ns)
@@ -91,6 +91,7 @@ class Intake:
             self._lost[window.probe] += sum(missed(window.probe, window.losses).values())
             if metrics := TABLES.get((window.probe, window.table)):
                 self._add(window, bucket, metrics)
+        return True
 
     def node(self, path: str, facts: dict[str, str], remarks: tuple[str, ...], every: int) -> Node:
         """Return what was added up."""

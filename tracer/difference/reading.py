@@ -134,12 +134,18 @@ class _Gathered:
         """Add an interval, if it is in this part."""
         interval = span(windows)
         if any(is_within(interval, one) for one in self._spans):
-            self._summary.add_interval(windows)
             # Windows are as long as a gap would have them be: it is left out, and added again to what is told of times.
             if gap_ns := self._found.before(windows):
-                self._squeezed_ns += gap_ns
-                self._gaps.append((windows[0].start_ns - self._squeezed_ns, gap_ns))
-            self.intake.add([_earlier(window, self._squeezed_ns) for window in windows])
+                self._leave_out(interval[0] - gap_ns, gap_ns)
+            if self.intake.add([_earlier(window, self._squeezed_ns) for window in windows]):
+                # Who had the time is told of the time that is compared.
+                self._summary.add_interval(windows)
+            elif self.intake.intervals:
+                self._leave_out(interval[0], interval[1] - interval[0])
+
+    def _leave_out(self, start_ns: int, length_ns: int) -> None:
+        self._gaps.append((start_ns - self._squeezed_ns, length_ns))
+        self._squeezed_ns += length_ns
 
     def reaches(self, last_ns: int) -> bool:
         """Return whether more of the recording would belong to this part, too."""
