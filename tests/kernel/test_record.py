@@ -390,3 +390,33 @@ def test_without_type_information_it_says_so(path: Path, tmp_path: Path) -> None
     done = foreshock("record", "-o", str(path), before=("unshare", "-m", "sh", "-c", hide, str(tmp_path / "empty")))
     assert_fails(done, 3, "the kernel's type information (/sys/kernel/btf/vmlinux) can't be read", "doctor")
     assert not path.exists()
+
+
+def test_open_files_are_as_many_as_it_may_have_and_too_few_are_no_bug(path: Path) -> None:
+    arguments = ("record", "-o", str(path), "--for", "200ms", "--interval", "100ms", "--quiet")
+    assert foreshock(*arguments, before=("prlimit", "--nofile=40:4096")).stderr == ""
+    path.unlink()
+    assert_fails(foreshock(*arguments, before=("prlimit", "--nofile=32")), 3, "too many open files", "ulimit -n")
+    assert not path.exists()
+
+
+def test_where_nothing_else_can_be_written_it_records_all_the_same(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "writable").mkdir()
+    lines = (
+        'mount -t tmpfs none "$0"',
+        "mount -o remount,bind,ro /",
+        "for one in /run /dev/shm; do mount -t tmpfs -o ro none $one; done",
+        'exec "$@" -o "$0/trace.fsk"',
+    )
+    before = ("unshare", "-m", "sh", "-ec", "; ".join(lines), str(tmp_path / "writable"))
+    done = foreshock("record", "--for", "200ms", "--interval", "100ms", "--probes", "cpustate", before=before)
+    assert done.returncode == 0 and "recording: " in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("root", ["/proc", "/sys"])
+def test_without_what_no_node_is_without_it_says_what_to_mount(path: Path, root: str) -> None:
+    before = ("unshare", "-m", "sh", "-ec", 'mount -t tmpfs none "$0"; exec "$@"', root)
+    done = foreshock("record", "--for", "1s", "--probes", "cpustate", "-o", str(path), before=before)
+    assert done.returncode == 3 and done.stdout == ""
+    error, hint = done.stderr.splitlines()[-2:]
+    assert error == f"foreshock: error: {root} is not mounted" and hint.endswith(f" none {root}")

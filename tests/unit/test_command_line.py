@@ -164,13 +164,18 @@ def test_a_full_disk_is_an_error_not_a_bug():
         command = [sys.executable, "-m", "tracer", "--help"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 5
-    assert done.stderr == "foreshock: error: can't write the output: No space left on device\n"
+    assert done.stderr == (
+        "foreshock: error: can't write the output: No space left on device\n"
+        "hint: free some space, or send it elsewhere\n"
+    )
 
 
 def test_a_closed_output_is_an_error_with_its_exit_code():
     done = foreshock("--help", preexec_fn=lambda: os.close(1))
     assert done.returncode == 5
-    assert done.stderr == "foreshock: error: can't write the output: standard output is closed\n"
+    assert done.stderr == (
+        "foreshock: error: can't write the output: standard output is closed\nhint: give it one: > FILE, or | less\n"
+    )
 
 
 def test_who_may_not_trace_is_told_the_whole_command_again(verb, capsys, monkeypatch):

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from tracer.commands._streams import aside
-from tracer.errors import ForeshockError, NotAllowedError, OutputError, UsageError
+from tracer.errors import ForeshockError, NotAllowedError, OutputError, UnavailableError, UsageError
 
 __all__ = ["BUG", "INTERRUPTED", "BROKEN_PIPE", "complain", "failures", "keeping", "own_command"]
 
@@ -24,6 +24,14 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 # EBADF: standard output was closed when we began.
 _OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
+#: Where they are mounted: the file systems' type, and what is in each of them.
+_MOUNTED = {"/proc": ("proc", "self"), "/sys": ("sysfs", "devices")}
+_FULL = "free some space, or send it elsewhere"
+_WRITE_HINTS: dict[int | None, str] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EBADF: "give it one: > FILE, or | less",
+}
 
 
 @contextmanager
@@ -85,8 +93,17 @@ def _report(error: BaseException) -> int:
             return BROKEN_PIPE
         case OSError() if why := _output_failure(error):
             _drop_output()
-            complain("error", f"can't write the output: {why}")
+            complain("error", f"can't write the output: {why}", _WRITE_HINTS.get(error.errno, ""))
             return OutputError.exit_code
+        case OSError() if error.errno in (errno.EMFILE, errno.ENFILE):
+            complain("error", "too many open files", "raise the limit: ulimit -n 4096, LimitNOFILE=4096 in a unit")
+            return UnavailableError.exit_code
+        case FileNotFoundError() if missing := _not_mounted():
+            complain("error", f"{missing} is not mounted", f"mount -t {_MOUNTED[missing][0]} none {missing}")
+            return UnavailableError.exit_code
+        case MemoryError() | OSError(errno=errno.ENOMEM):
+            complain("error", "out of memory", "free some, or raise the limit: ulimit -v, the cgroup's memory.max")
+            return UnavailableError.exit_code
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     complain("bug", f"{what}; please report, rerun with FORESHOCK_DEBUG=1 for the traceback")
     return BUG
@@ -106,6 +123,11 @@ def _output_failure(error: OSError) -> str:
     if error.errno not in _OUTPUT_FAILED or error.filename is not None:
         return ""
     return "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+
+
+def _not_mounted() -> str:
+    """Return which of the file systems that no node is without is missing: in a bare chroot, for example."""
+    return next((root for root, (_, known) in _MOUNTED.items() if not os.path.exists(f"{root}/{known}")), "")
 
 
 def complain(kind: str, message: str = "", hint: str = "") -> None:

@@ -117,7 +117,10 @@ def _writable(path: str, template: str) -> str:
 
     if os.path.dirname(template) or os.access(".", os.W_OK):
         return path
-    return os.path.join(tempfile.gettempdir(), path)
+    try:
+        return os.path.join(tempfile.gettempdir(), path)
+    except FileNotFoundError:
+        return path  # everything is read-only: whoever writes says so
 
 
 def _say_unavailable(error: UnavailableError) -> None:

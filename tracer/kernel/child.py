@@ -11,11 +11,9 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import socket
-import stat
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,6 +31,7 @@ spec.loader.exec_module(sys.modules[spec.name])
 from foreshock_loader.main import main
 main()
 """
+_FOLDER = Path(__file__).absolute().with_name("loader")
 _PATIENCE_SECONDS = 5
 _KEPT_BYTES = 1 << 20
 #: Room for a whole job, so that giving it to a child that does not read never blocks.
@@ -44,19 +43,21 @@ class Child:
 
     def __init__(self, interpreter: str) -> None:
         self.interpreter = interpreter
+        _raise_limit()
         with contextlib.ExitStack() as stack:
             self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             stack.enter_context(self.channel)
-            self._words = stack.enter_context(tempfile.TemporaryFile())
-            folder = stack.enter_context(_empty_folder())
+            # In memory: where the root file system is read-only, no folder may be there for a temporary file.
+            self._words = stack.enter_context(os.fdopen(os.memfd_create("loader"), "w+b"))
             with theirs:
                 self._process = subprocess.Popen(
-                    [interpreter, "-I", "-c", _START, str(Path(__file__).with_name("loader")), str(theirs.fileno())],
+                    [interpreter, "-I", "-c", _START, str(_FOLDER), str(theirs.fileno())],
                     stdin=subprocess.PIPE,
                     stdout=self._words,
                     stderr=self._words,
                     pass_fds=[theirs.fileno()],
-                    cwd=folder,
+                    # bcc puts it first on its include path: there is no header in it, and nobody else's file.
+                    cwd=_FOLDER,
                     env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
                     # Ctrl-C goes to the whole foreground group: the child must not die of it half-way and leave
                     # a traceback; it dies with this process instead.
@@ -112,6 +113,13 @@ class Child:
         self.close()
 
 
+def _raise_limit() -> None:
+    """Let both processes have as many descriptors as they may: each CPU takes one for each clock and ring."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 _early: list[Child] = []
 
 
@@ -137,27 +145,3 @@ def take(interpreter: str) -> Child:
             return child
         child.close()
     return Child(interpreter)
-
-
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[str]:
-    """Give the child an empty working directory of our own: bcc puts it first on its include path.
-
-    It always has the same name, so that a killed process leaves nothing new behind.
-    """
-    folder = Path("/run/foreshock")
-    if _is_empty_and_ours(folder):
-        yield str(folder)
-        return
-    with tempfile.TemporaryDirectory(prefix="foreshock-") as other:
-        yield other
-
-
-def _is_empty_and_ours(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o755, exist_ok=True)
-        found = folder.lstat()
-        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-        return ours and not any(folder.iterdir())
-    except OSError:
-        return False

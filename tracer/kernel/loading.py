@@ -6,6 +6,7 @@ Programs stay attached as long as this process holds the descriptors, and no lon
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -70,8 +71,8 @@ def run_loader(
     """Compile, load and attach ``job`` in a child; return what it handed over.
 
     ``fill(maps)`` is called when the maps exist and no program runs yet. Raises LoaderError with the compiler's,
-    the verifier's or LLVM's own last words, and KeyboardInterrupt on Ctrl-C, whoever handles that otherwise; nothing
-    stays attached then.
+    the verifier's or LLVM's own last words, OSError at the limit of open files, and KeyboardInterrupt on Ctrl-C,
+    whoever handles that otherwise; nothing stays attached then.
     """
     loaded = Loaded()
     try:
@@ -121,7 +122,9 @@ class _Ended(Exception):
 def _converse(channel: socket.socket, loaded: Loaded, fill: Callable[[dict[str, int]], None], deadline: float) -> None:
     while True:
         channel.settimeout(max(0.01, deadline - time.monotonic()))
-        data, descriptors, _flags, _address = socket.recv_fds(channel, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
+        data, descriptors, flags, _ = socket.recv_fds(channel, _PACKET, 1, socket.MSG_CMSG_CLOEXEC)
+        if flags & socket.MSG_CTRUNC:  # the kernel gives none, and nothing else would say so
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if not data:
             raise _Ended("")
         message = json.loads(data)
