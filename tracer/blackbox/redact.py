@@ -18,6 +18,7 @@ from tracer.alerts.record import occasion
 from tracer.alerts.vocabulary import own_words
 from tracer.analysis.idle import OURS
 from tracer.blackbox.commandline import unnamed_kernel_command
+from tracer.blackbox.places import PLACES, is_plain_device, without_devices
 from tracer.blackbox.sentences import without_names
 from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 from tracer.window import Window
@@ -33,14 +34,15 @@ _BOOTED = re.compile(r"(.*\b(?:Kernel c|C)ommand line: )(.+)", re.DOTALL)
 #: The kernel's own threads, foreshock, and all processes that are told together: they name nobody, and evidence needs
 #: them.
 _KERNEL = re.compile(
-    r"(?:kworker|ksoftirqd|migration|swapper|cpuhp|idle_inject|rcuc|rcuop|rcuog|rcub)/[0-9a-z:+_-]{1,15}"
+    r"kworker/(?:u?\d+:\d+H?|R)(?:[-+][\w:+-]{1,15})?"
+    r"|(?:ksoftirqd|migration|swapper|cpuhp|idle_inject|rcuc|rcuop|rcuog|rcub)/[0-9a-z:+_-]{1,15}"
     r"|rcu_(?:sched|preempt|exp_gp_kthr|tasks_\w{1,8})|khungtaskd|kswapd\d+|kcompactd\d+|watchdogd|kthreadd|others"
     + "".join(rf"|{re.escape(name.decode())}" for name in OURS)
 )
 _IPV4 = r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = r"[0-9A-Fa-f]{1,4}"
 #: A port, a path or a name may follow after a colon, and precede one: the longest of them first.
-_ADDRESS = re.compile(
+_ADDRESS = (
     r"(?<![\w.])(?:"
     r"(?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}"  # Ethernet has 6 bytes, InfiniBand 20
     rf"|(?:{_HEX}:){{6}}(?:{_IPV4}|{_HEX}:{_HEX})"
@@ -49,11 +51,16 @@ _ADDRESS = re.compile(
     r")(?!\w)"
 )
 #: Where texts of ours, and what else looks like them, name a task: name[pid], task name:pid.
-_TASK = re.compile(r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)")
+_TASK = r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)"
 #: Where our sentences name a cgroup, which may have spaces.
-_CGROUP = re.compile(r"(?<=cgroup )/[^,;()]+")
+_CGROUP = r"(?<=cgroup )/[^,;()]+"
+
+#: What every host may be part of.
+_EVERYWHERE = frozenset({"localhost", "localdomain", "local", "internal"})
+_SHORTEST_PART = 4
 
 _NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
+_DEVICE_LIKE = ("device", "netdev")
 #: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
 _OWN_COLUMNS = frozenset({"kind", "waker_kind", "state", "counted", "context", "program", "function", "stack"})
 _OWN_PROBES = frozenset({"detectors"})
@@ -70,8 +77,9 @@ _NOWHERE = re.compile(rf"{re.escape(brackets.UNKNOWN_AT)}0x[0-9a-f]+\]")
 
 @lru_cache(MAX_LAYOUTS)
 def has_names(dtype: np.dtype) -> bool:
-    """Return whether such rows have columns with names of tasks or cgroups."""
-    return _says_kinds(dtype) or any(leaf.kind == "S" and path[-1].endswith(_NAME_LIKE) for path, leaf in leaves(dtype))
+    """Return whether such rows have columns with names of tasks, cgroups or devices."""
+    named = (*_NAME_LIKE, *_DEVICE_LIKE)
+    return _says_kinds(dtype) or any(leaf.kind == "S" and path[-1].endswith(named) for path, leaf in leaves(dtype))
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -94,6 +102,7 @@ class Redactor:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._names: set[str] = set()
+        self._own: set[str] = set()
         self._known: re.Pattern[str] | None = None
         # The same few come in every interval.
         self._hash = lru_cache(_MOST_NAMES)(self._hashed)
@@ -116,6 +125,10 @@ class Redactor:
         before, name, after = parts.groups()[:3] if parts[2] else parts.groups()[3:]
         return f"{before or ''}{self.name(name)}{after or ''}"
 
+    def device(self, name: str) -> str:
+        """Return a device's name hashed, if people have named it."""
+        return name if is_plain_device(name) else self.name(name)
+
     def id(self, alert_id: str) -> str:
         """Return another id of 16 hexadecimal digits: an alert's is a hash that names go into, and could be guessed."""
         return hmac.new(self._key, b"alert\0" + alert_id.encode(), hashlib.sha256).hexdigest()[:16]
@@ -129,6 +142,16 @@ class Redactor:
                 self._names.add(name)
                 self._known = None
 
+    def learn_own(self, names: Iterable[str]) -> None:
+        """Remember names of the node itself, a host's and devices': they also go where they are part of a word."""
+        for name in names:
+            self.learn([name])
+            parts = {name, *name.split(".")} - own_words() - _EVERYWHERE
+            new = {part for part in parts if len(part) >= _SHORTEST_PART and not part.isdecimal()} - self._own
+            if new and len(self._own) < _MOST_NAMES:
+                self._own |= new
+                self._known = None
+
     def learn_windows(self, windows: Iterable[Window]) -> None:
         """Remember the tasks, cgroups and programs of an interval."""
         for window in windows:
@@ -138,12 +161,18 @@ class Redactor:
                 modules = window.rows["module"][window.rows["kind"] != b"k"]
                 self.learn(set(map(_text, modules.tolist())) - brackets.OWN)
             for column in _columns(window.rows):
-                if column.name_like:
+                if column.device_like:
+                    devices = map(_text, set(column.values.reshape(-1).tolist()))
+                    self.learn_own(name for name in devices if not is_plain_device(name))
+                elif column.name_like:
                     self.learn(map(_text, set(column.values.reshape(-1).tolist())))
 
     def learn_header(self, header: Mapping[str, Any]) -> None:
         """Remember the host's name, what was filtered by, labels, and the alert that it was recorded for."""
-        self.learn(str(value) for key, value in header.items() if key in _HOST_KEYS)
+        self.learn_own(str(value) for key, value in header.items() if key in _HOST_KEYS)
+        fingerprint = header.get("fingerprint")
+        if isinstance(fingerprint, Mapping):
+            self.learn_own(str(value) for key, value in fingerprint.items() if key in _HOST_KEYS)
         filters = header.get("filters")
         if isinstance(filters, dict):
             self.learn(str(filters[key]) for key in ("cgroup",) if key in filters)
@@ -157,8 +186,13 @@ class Redactor:
         """Return a text without names in the kernel's sentences, those learnt, what is like a task, and addresses."""
         if self._known is None:
             alike = self._names & own_words()
-            names = rf"(?:{_any_of(self._names - alike)})(?![\w/-])"
-            self._known = re.compile(rf"(?<![\w./-])(?:{names}|(?:{_any_of(alike)})(?=[\[:]\d))")
+            # Of several that begin at one place the longest; what may have spaces in it is told by who knows it.
+            long = {name for name in self._names - alike if "/" in name or " " in name}
+            self._known = re.compile(
+                rf"(?<![\w./-])(?:{_any_of(long)})(?![\w/-])|{_CGROUP}|{PLACES}"
+                rf"|(?<![\w./-])(?:(?:{_any_of(self._names - alike - long)})(?![\w/-])|(?:{_any_of(alike)})(?=[\[:]\d))"
+                rf"|(?<![A-Za-z0-9])(?:{_any_of(self._own)})(?![A-Za-z0-9])|{_TASK}|{_ADDRESS}"
+            )
             self._redact.cache_clear()
         return self._redact(text)
 
@@ -192,7 +226,7 @@ class Redactor:
         for column in _columns(rows):
             if not column.own:
                 # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
-                column.values[...] = _changed(column.values, self.name if column.name_like else self.text)
+                column.values[...] = _changed(column.values, column.change(self))
         if (peoples := _peoples(rows)).any():
             rows["name"][peoples] = _changed(window.rows["name"][peoples], self.name)
         return replace(window, rows=rows)
@@ -200,7 +234,9 @@ class Redactor:
     def learn_alert(self, alert: Alert) -> None:
         """Remember the names that an alert carries in fields of their own."""
         subject, culprit = alert.condition.subject, alert.condition.culprit
-        self.learn([alert.node])
+        self.learn_own([alert.node])
+        if subject.kind == "device" and not is_plain_device(subject.name):
+            self.learn_own([subject.name])
         if subject.kind in ("task", "cgroup"):
             self.learn([subject.name.rpartition("[")[0] or subject.name])
         if culprit and culprit.task:
@@ -220,22 +256,25 @@ class Redactor:
         if line := _BOOTED.search(text):
             text = line[1] + unnamed_kernel_command(line[2], self)
         # Before the names known: one of them may be like a part of a sentence.
-        text = without_names(text, self._once)
-        for pattern in (self._known, _TASK, _CGROUP, _ADDRESS):
-            text = pattern.sub(lambda match: self._once(match[0]), text) if pattern else text
-        return text
+        text = without_devices(without_names(text, self._once), self._once)
+        return self._known.sub(lambda match: self._once(match[0]), text) if self._known else text
 
 
 class _Column:
     """A column of bytes in some rows, a view.
 
-    ``name_like``: it holds the name of a task or a cgroup; ``own``: nobody's name.
+    ``name_like``: it holds the name of a task or a cgroup; ``device_like``: of a device; ``own``: nobody's name.
     """
 
     def __init__(self, name: str, values: np.ndarray) -> None:
         self.values = values
         self.name_like = name.endswith(_NAME_LIKE)
+        self.device_like = name.endswith(_DEVICE_LIKE)
         self.own = name in _OWN_COLUMNS
+
+    def change(self, redactor: Redactor) -> Callable[[str], str]:
+        """Return what hides the names in it."""
+        return redactor.device if self.device_like else redactor.name if self.name_like else redactor.text
 
 
 def _peoples(rows: np.ndarray) -> np.ndarray:

@@ -21,9 +21,21 @@ _TAINT = r" (?:Not tainted|Tainted: )"
 _AFTER = r"(?: invoked oom-killer: |: page allocation failure: |\[\d+\](?:: segfault at | trap | general protection))"
 _CPUSET = r"(\bcpuset=)(.+(?=[, ]mems_allowed=)|.+)"
 _COMM = rf"(\b[Cc]omm: )(.+?(?=(?: Kdump: loaded)?{_TAINT}(?!.*{_TAINT}))|.+)"
-_FIELDS = r"\b(?:comm|exe|cwd|name|profile|proctitle|acct)="
-#: In hexadecimal where a space, a quotation mark or a control character is in it.
-_AUDITED = (rf'({_FIELDS}")([^"]+)', rf"({_FIELDS})((?:[0-9A-F]{{2}})+)\b")
+#: What audit records call what people have named. In hexadecimal where a space, a quotation mark or a control
+#: character is in it, and addresses are always.
+_FIELDS = (
+    r"\b(?:comm|ocomm|exe|cwd|name|profile|proctitle|acct|path|dir|watch|key|vm|cmd|grp|data|unit|hostname|new_name"
+    r"|root_dir|dev|saddr|tty)="
+)
+_ARGUMENTS = r"\ba\d+="
+_AUDITED = (
+    rf'((?:{_FIELDS}|{_ARGUMENTS})")([^"]+)',
+    # User space tells these as they are; what is unknown is "?".
+    r"(\b(?:unit|hostname|host|user|vm|acct|UID|AUID)=)([A-Za-z_][^\s\"',;()=]*)",
+)
+_CODED = re.compile(rf"({_FIELDS})((?:[0-9A-F]{{2}})+)\b")
+#: Of a program's start; of a system call they are numbers.
+_CODED_ARGUMENTS = re.compile(rf"({_ARGUMENTS})((?:[0-9A-F]{{2}})+)\b")
 #: How a line begins; of each name in it, the last first: what is before it, the name, and ahead what is after it.
 _SENTENCES = tuple(
     (re.compile(_LINE + f"){begins}", re.DOTALL), tuple(re.compile(name, re.DOTALL) for name in names))
@@ -38,7 +50,8 @@ _SENTENCES = tuple(
             _CPUSET,
         ),
         (
-            r"(?:(?:Memory cgroup o|O)ut of memory.{,40}: Kill(?:ed)?|\w+: reaped) process \d+ \(",
+            r"(?:(?:Memory cgroup o|O)ut of memory.{,40}: Kill(?:ed)?|(?:oom_reaper|process_mrelease): reaped)"
+            r" process \d+ \(",
             r"( process \d+ \()(.+(?=\))|.+)",
         ),
         (r"\[ *\d+\](?: +-?\d+){3}", r"^" + _LINE + r"\[ *\d+\](?: +-?\d+){7,10} +)(.+)"),
@@ -75,4 +88,11 @@ def without_names(line: str, hidden: Callable[[str], str]) -> str:
     """Return a line of the kernel's log with each name that its sentence has changed by ``hidden``."""
     for name in next(names for begins, names in _SENTENCES if begins.match(line)):
         line = name.sub(lambda found: found[1] + hidden(found[2]), line)
+    for coded in (_CODED, _CODED_ARGUMENTS) if " argc=" in line else (_CODED,):
+        line = coded.sub(lambda found: found[1] + hidden(_decoded(found[2])), line)
     return line
+
+
+def _decoded(digits: str) -> str:
+    """Return a name that was told in hexadecimal; arguments are parted by zeros."""
+    return bytes.fromhex(digits).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "surrogateescape")

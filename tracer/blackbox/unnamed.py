@@ -54,4 +54,6 @@ def _subject(subject: Subject, redactor: Redactor) -> Subject:
         return subject
     if subject.kind == "task":
         return replace(subject, name=redactor.task(subject.name))
+    if subject.kind == "device":
+        return replace(subject, name=redactor.device(subject.name))
     return replace(subject, name=(redactor.name if subject.kind == "cgroup" else redactor.text)(subject.name))

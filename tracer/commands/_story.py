@@ -71,9 +71,17 @@ def story_of_copy(box: Box, copied: str, last_ns: int, pstore: Sequence[str], re
     if redactor is None:
         return replace(story, path=os.path.basename(box.path), missing=_missing(box))
     hidden = [
-        replace(one, line=redactor.text(one.line), lines=tuple(map(redactor.text, one.lines))) for one in story.panics
+        replace(
+            one,
+            line=redactor.text(one.line),
+            lines=tuple(map(redactor.text, one.lines)),
+            file=one.file if one.file.startswith(PLACES) else redactor.name(one.file),
+        )
+        for one in story.panics
     ]
-    return replace(story, path=redactor.text(os.path.basename(box.path)), missing=_missing(box), panics=tuple(hidden))
+    searched = tuple(one if one in PLACES else redactor.name(one) for one in story.searched)
+    path = redactor.text(os.path.basename(box.path))
+    return replace(story, path=path, missing=_missing(box), panics=tuple(hidden), searched=searched)
 
 
 def _of_box(
