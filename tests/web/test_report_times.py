@@ -49,7 +49,8 @@ def shown(page: Page) -> str:
 def test_a_range_as_the_page_says_it_is_the_same_for_an_export(opened, tmp_path):
     intervals = seconds(9)
     path, payload = of(intervals, tmp_path)
-    start_ns, end_ns = RANGE.convert(shown(opened(path, "#range=4-7")), None, None).monotonic_ns(payload.source, span(intervals[0]))
+    said = RANGE.convert(shown(opened(path, "#range=4-7")), None, None)
+    start_ns, end_ns = said.monotonic_ns(payload.source, span(intervals[0]))
     selection = Selection(start_ns=start_ns, end_ns=end_ns)
     assert [place for place, windows in enumerate(intervals) if selection.has(windows)] == [4, 5, 6]
 
