@@ -75,10 +75,10 @@ def test_a_gate_does_not_pass_where_a_side_lacks_a_probe_and_says_nothing_of_it(
     bare = make(demo, tmp_path / "bare.fsk", without=("softirq", "runqueue"))
     for sides, which in (((calm, bare), "before"), ((bare, calm), "after")):
         done = run("--fail-over", "5%", *sides)
-        assert done.exit_code == 7 and f"runqueue, softirq were recorded {which} only" in done.stderr
+        assert done.exit_code == 7 and f"runqueue and softirq were recorded {which} only" in done.stderr
         assert "in long waits alone" not in done.stdout
     done = run("--fail-over", "5%", calm, bare, calm)
-    assert "runqueue, softirq were recorded in some of before and after only" in done.stderr
+    assert "runqueue and softirq were recorded in some of before and after only" in done.stderr
 
 
 def test_a_gate_does_not_pass_of_few_windows_or_of_a_damaged_recording(calm: str, demo: Recording, tmp_path: Path):

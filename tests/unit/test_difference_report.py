@@ -370,6 +370,13 @@ def test_recordings_of_different_kinds_are_compared_in_what_they_share(calm: str
         assert words in said(done)
 
 
+def test_recordings_of_two_nodes_are_named(calm: str, ill: str, demo: Recording, tmp_path: Path):
+    other = str(twin(tmp_path / "other.fsk", demo, HOSTILE, seconds=20))
+    told = said(run(calm, other))
+    assert r'before is of cu17, after of "\x1b[2Jcu\u202e9\x0a": what differs may be' in told, told
+    assert "what differs may be" not in said(run(calm, ill))
+
+
 def test_recordings_of_different_parts_of_a_node_are_not_compared(calm: str, demo: Recording, tmp_path: Path):
     done = run(calm, make(demo, tmp_path / "one.fsk", header={"filters": {"pid": "7"}}))
     assert done.exit_code == 4 and "all before, pid 7 after" in done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracer.analysis.names import quoted
+from tracer.analysis.names import listed, quoted
 from tracer.compare.limits import UNSEEN
 from tracer.compare.metrics import METRICS
 from tracer.compare.quality import Reservation
@@ -50,7 +50,7 @@ def lacking(befores: Sequence[Side], after: Side) -> Iterator[str]:
         recorded.setdefault(_recorded(befores, after, probe), []).append(probe)
     for where, probes in recorded.items():
         if where:
-            yield f"{', '.join(probes)} {'was' if len(probes) == 1 else 'were'} recorded {where} only"
+            yield f"{listed(probes)} {'was' if len(probes) == 1 else 'were'} recorded {where} only"
     if after.cut:
         # What is missing of before hides nothing that is slow after.
         yield f"{quoted(after.name)} was cut off after {duration(after.seconds * 1e9)}: what came then may be slower"

@@ -34,6 +34,11 @@ def remarks(
     if len({*times_of(befores)}) < len(befores):
         yield "recordings of before that follow each other count as one time: leave as long between them as they last"
     ours, theirs = before.node.source, after.node.source
+    others = [one for one in dict.fromkeys(side.node.source.host for side in befores) if one and one != theirs.host]
+    if others and theirs.host:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        named = ", ".join(map(quoted, others[:_NAMED])) + more
+        yield f"before is of {named}, after of {quoted(theirs.host)}: what differs may be the nodes' own"
     if ours.cpus != theirs.cpus and ours.cpus and theirs.cpus:
         yield f"{many(ours.cpus, 'CPU')} before, {theirs.cpus} after: rates and times are of all CPUs together"
     if ours.interval_ns != theirs.interval_ns:
