@@ -6,6 +6,7 @@ And no signal of a test's goes to more than one process, or to the group that ru
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -16,6 +17,15 @@ import pytest
 _Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 
 NO_SKIP = os.environ.get("FORESHOCK_NO_SKIP") == "1"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _signals_are_heeded() -> None:
+    """What is ignored is so in every child: SIGINT behind a shell's ``&``, SIGHUP under nohup."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # this process goes on as it was asked to; children begin anew
 
 
 @pytest.fixture(scope="session")

@@ -318,11 +318,11 @@ def test_what_it_takes(tmp_path, capsys):
     assert percent[agent] <= 5 * CPU_PERCENT
 
 
-def test_systemd_hears_that_it_is_ready_alive_and_ending(tmp_path, monkeypatch):
+def test_systemd_hears_that_it_is_ready_alive_and_ending(tmp_path, socket_folder, monkeypatch):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
+        manager.bind(str(socket_folder / "notify"))
         manager.settimeout(15)
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(socket_folder / "notify"))
         # However long the interval is: the watchdog's is not the agent's.
         with Watching(tmp_path, "--interval", "5s") as watching:
             said = [manager.recv(200)]

@@ -14,9 +14,9 @@ _LABELS = ("node", "probes", "rules", "sentinels", "kernel", "alerts to", "black
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
 @pytest.mark.parametrize("columns", [80, 100])
-def test_what_is_watched_goes_on_in_its_column(tmp_path: Path, columns: int) -> None:
+def test_what_is_watched_goes_on_in_its_column(socket_folder: Path, tmp_path: Path, columns: int) -> None:
     command = (*FORESHOCK, "agent", "--foreground", "--state", str(tmp_path / "state"))
-    with Screen(tmp_path, command, columns=columns, lines=60) as screen:
+    with Screen(socket_folder, command, columns=columns, lines=60) as screen:
         shown = screen.until(lambda lines: any(line.startswith("state") for line in lines), "state")
     facts = [line for line in shown[1:] if line]
     # A line that the terminal has broken would go on at its left edge.

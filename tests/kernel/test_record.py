@@ -420,3 +420,9 @@ def test_without_what_no_node_is_without_it_says_what_to_mount(path: Path, root:
     assert done.returncode == 3 and done.stdout == ""
     error, hint = done.stderr.splitlines()[-2:]
     assert error == f"foreshock: error: {root} is not mounted" and hint.endswith(f" none {root}")
+
+
+def test_in_a_time_namespace_no_time_would_be_right(path: Path) -> None:
+    done = foreshock("record", "-o", str(path), before=("unshare", "--fork", "--time", "--monotonic=100"))
+    assert_fails(done, 3, "time namespace", "nsenter")
+    assert not path.exists()

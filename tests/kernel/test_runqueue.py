@@ -106,7 +106,8 @@ def test_names_the_hog_that_a_task_waited_behind(attach):
 
 def test_an_ordinary_holder_has_the_priority_of_its_niceness(attach):
     cpu = max(os.sched_getaffinity(0))
-    with Task("os.nice(3)\n" + SPIN, 0.4, cpu=cpu) as holder, Task(SPIN, 0.2, cpu=cpu) as waiter:
+    nicer = "os.setpriority(os.PRIO_PROCESS, 0, 3)\n" + SPIN
+    with Task(nicer, 0.4, cpu=cpu) as holder, Task(SPIN, 0.2, cpu=cpu) as waiter:
         traced = own(attach, waiter, RUNQUEUE_THRESHOLD_NS=500_000)
         for task in (holder, waiter):
             task.go()

@@ -29,8 +29,8 @@ Show = Callable[..., Screen]
 
 
 @pytest.fixture
-def show(tmp_path: Path) -> Show:
-    return lambda *command, **options: Screen(tmp_path, command, **options)
+def show(socket_folder: Path) -> Show:
+    return lambda *command, **options: Screen(socket_folder, command, **options)
 
 
 @pytest.fixture(scope="module")

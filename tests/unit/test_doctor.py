@@ -101,6 +101,7 @@ def test_an_ordinary_user_is_told_to_be_root() -> None:
         ("clock source", {"clocksource": "hpet"}, "warn", "hpet"),
         ("cgroups", {"cgroups": None}, "warn", "no hierarchy"),
         ("pid namespace", {"own_pid_namespace": True}, "warn", "container"),
+        ("time namespace", {"own_time_namespace": True}, "fail", "the kernel's times"),
         ("user", {"own_user_namespace": True}, "fail", "not for the node"),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any
 from tracer.errors import UnavailableError
 from tracer.kernel import privilege
 from tracer.kernel.cgroups import CgroupNames
+from tracer.kernel.clock import in_host_time
 from tracer.kernel.cpus import in_host_pids
 from tracer.kernel.interpreter import find_interpreter
 from tracer.kernel.textfiles import number, text
@@ -58,6 +59,7 @@ class Facts:
     clocksource: str | None = None
     cgroups: str | None = None
     own_pid_namespace: bool = False
+    own_time_namespace: bool = False
     own_user_namespace: bool = False
 
 
@@ -89,6 +91,7 @@ def read_facts() -> Facts:
         clocksource=text("/sys/devices/system/clocksource/clocksource0/current_clocksource", 64),
         cgroups=_cgroups(),
         own_pid_namespace=not in_host_pids(),
+        own_time_namespace=not in_host_time(),
         own_user_namespace=not privilege.in_host_users(),
     )
 

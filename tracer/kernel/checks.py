@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tracer.kernel.capability import CAPABILITIES, Facts
+from tracer.kernel.clock import HOST_TIME
 
 __all__ = ["BE_ROOT", "Check", "can_run", "judge"]
 
@@ -53,6 +54,7 @@ def judge(facts: Facts) -> list[Check]:
         _clocksource(facts),
         _cgroups(facts),
         _pids(facts),
+        _time(facts),
     ]
 
 
@@ -201,3 +203,9 @@ def _pids(facts: Facts) -> Check:
         found = "a container's own: the node's processes can't be named"
         return Check("pid namespace", "warn", found, "docker run --pid=host; Kubernetes: hostPID: true")
     return Check("pid namespace", "ok", "the node's own")
+
+
+def _time(facts: Facts) -> Check:
+    if facts.own_time_namespace:
+        return Check("time namespace", "fail", "not the node's: the kernel's times are others", HOST_TIME)
+    return Check("time namespace", "ok", "the node's clocks")

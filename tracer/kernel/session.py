@@ -14,6 +14,7 @@ import numpy as np
 from tracer import histogram
 from tracer.errors import NotAllowedError, ProbeUnavailableError, UnavailableError
 from tracer.kernel import cpus, privilege, sources
+from tracer.kernel.clock import HOST_TIME, in_host_time
 from tracer.kernel.deeds import Deeds
 from tracer.kernel.helper import Helper
 from tracer.kernel.interpreter import find_interpreter
@@ -234,6 +235,8 @@ def _attach_all(probes: Sequence[Probe], options: Options) -> Session:
         return Session(probes, options, Loaded())
     if not privilege.may_trace():
         raise _not_allowed()
+    if not in_host_time():
+        raise UnavailableError("not in the node's time namespace: the kernel's times are others.", hint=HOST_TIME)
     interpreter, deadline = find_interpreter(), time.monotonic() + ATTACH_SECONDS
     try:
         return _attach(probes, options, interpreter, deadline)
