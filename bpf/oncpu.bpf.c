@@ -39,11 +39,16 @@ helper u64 oncpu_cgroup_id(void)
 	u64 css_set = follow(bpf_get_current_task(), TASK_STRUCT__CGROUPS);
 #ifdef CGROUP_V1
 	u64 cgroup = follow(follow(css_set, CSS_SET__SUBSYS + 8 * CPU_CGRP_ID), CGROUP_SUBSYS_STATE__CGROUP);
-#else
-	u64 cgroup = follow(css_set, CSS_SET__DFL_CGRP);
-#endif
+	u64 id = follow(follow(cgroup, CGROUP__KN), KERNFS_NODE__ID);
 
-	return follow(follow(cgroup, CGROUP__KN), KERNFS_NODE__ID);
+#ifdef CGROUP_OF_V2
+	if (id == CGROUP_ROOT_ID)
+		id = CGROUP_OF_V2 | follow(follow(follow(css_set, CSS_SET__DFL_CGRP), CGROUP__KN), KERNFS_NODE__ID);
+#endif
+	return id;
+#else
+	return follow(follow(follow(css_set, CSS_SET__DFL_CGRP), CGROUP__KN), KERNFS_NODE__ID);
+#endif
 }
 #endif
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kernel.traced import Traced
+from kernel.workload import SPIN, Task
 
 from tracer.kernel.cgroups import CgroupNames
 
@@ -72,7 +74,7 @@ def test_finds_groups_that_came_later(names: CgroupNames, group: Path) -> None:
 
 def test_knows_the_group_of_a_process() -> None:
     names = CgroupNames()
-    (mount,) = [path for path in hierarchies() if os.fsencode(path) == names._mount]
+    (mount,) = [path for path in hierarchies() if os.fsencode(path) == names._trees[0][1]]
     path = mount / f"foreshock-test-{os.getpid()}-pid"
     path.mkdir()
     child = subprocess.Popen(["sleep", "60"])
@@ -84,6 +86,24 @@ def test_knows_the_group_of_a_process() -> None:
         child.wait()
         path.rmdir()
     assert names.cgroup_of(child.pid) == b""
+
+
+def test_a_task_is_told_by_the_hierarchy_that_it_is_in_a_group_of(attach: Callable[..., Traced], group: Path) -> None:
+    """On a hybrid node a service may be in a group of v2's only, or of v1's only."""
+    name, names = f"/{group.parent.name}/child", CgroupNames()
+    with Task(SPIN, 0.3, cpu=1) as task:
+        (group / "cgroup.procs").write_text(str(task.pid))
+        traced = attach("runqueue_cgroup", "ledger", FILTER_CGROUP=names.id_of(name))
+        traced.collect()
+        task.go()
+        task.result()
+        assert names.cgroup_of(task.pid) == name.encode() and task.pid in names.processes(name.encode())
+        windows = traced.collect()
+    assert {bytes(row["cgroup"]) for row in windows["runqueue_cgroup.wait"].rows} >= {name.encode()}
+    (ran,) = (row for row in windows["ledger.time"].rows if row["pid"] == task.pid)
+    assert bytes(ran["cgroup"]) == name.encode()
+    # Of the filter's group alone: everybody else is in another one.
+    assert {bytes(row["cgroup"]) for row in windows["runqueue.worst"].rows} <= {name.encode()}
 
 
 def test_a_scan_of_many_groups_is_quick(names: CgroupNames, group: Path) -> None:

@@ -436,11 +436,9 @@ class Filtered:
 
     def __init__(self, *names: str, chosen: frozenset[int] | None = None, **constants: int) -> None:
         names_of = CgroupNames()
-        if names_of.is_v1:
-            constants["CGROUP_V1"] = 1
         every = all_probes()
         clock = [cpu for cpu in cpus.online() if chosen is None or cpu in chosen]
-        asked = Options(cpus.possible_count(), clock, chosen, constants)
+        asked = Options(cpus.possible_count(), clock, chosen, {**constants, **names_of.constants})
         self.session = attach(ordered((every[name] for name in names), every), asked)
         assert not self.session.refused
         self._collector = Collector(self.session, names_of)
@@ -516,9 +514,10 @@ def test_a_task_woken_elsewhere_is_counted_where_it_runs() -> None:
     assert windows["runqueue.wait"].losses["unmatched"] <= 3
 
 
-@pytest.fixture
-def group() -> Iterator[Path]:
-    folder = Path(os.fsdecode(CgroupNames()._mount)) / f"foreshock-filter-{os.getpid()}"
+@pytest.fixture(params=[os.fsdecode(mount) for _, mount, _ in CgroupNames()._trees])
+def group(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A cgroup of v1 or of v2, of each where both are there."""
+    folder = Path(request.param) / f"foreshock-filter-{os.getpid()}"
     folder.mkdir()
     yield folder
     folder.rmdir()

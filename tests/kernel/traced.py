@@ -27,10 +27,8 @@ class Traced:
 
     def __init__(self, names: Sequence[str], **constants: int) -> None:
         cgroups = CgroupNames()
-        if cgroups.is_v1:
-            constants["CGROUP_V1"] = 1
         every = all_probes()
-        options = Options(cpus.possible_count(), cpus.online(), constants=constants)
+        options = Options(cpus.possible_count(), cpus.online(), constants={**constants, **cgroups.constants})
         self.session = attach(ordered((every[name] for name in names), every), options)
         assert not self.session.refused
         self._collector = Collector(self.session, cgroups)

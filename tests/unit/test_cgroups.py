@@ -45,6 +45,22 @@ def test_v1_is_read_where_the_cpu_controller_is(tmp_path: Path, groups: Path) ->
     assert names.cgroup(groups.stat().st_ino) == b"/"
 
 
+def test_who_is_in_none_of_v1s_groups_is_told_by_v2s(tmp_path: Path, groups: Path) -> None:
+    unified = tmp_path / "unified"
+    (unified / "pods/one").mkdir(parents=True)
+    names = make(tmp_path, V2.format(mount=unified, root="/") + mounted(V1, groups), "4:cpu:/\n0::/pods/one\n")
+    both = names.constants["CGROUP_OF_V2"]
+    assert names.constants["CGROUP_V1"] == 1 and names.cgroup_of(7) == b"/pods/one"
+    inode = (unified / "pods/one").stat().st_ino
+    assert names.id_of("/pods/one") == inode | both and names.cgroup(inode | both, member=7) == b"/pods/one"
+    assert names.cgroup((unified / "pods").stat().st_ino | both) == b"/pods"
+    # The same inode may be another group's there.
+    assert names.cgroup((groups / "kubepods").stat().st_ino) == b"/kubepods"
+    assert names.id_of("/kubepods") == (groups / "kubepods").stat().st_ino
+    # Programs take nobody for v1's root.
+    assert names.id_of("/") == unified.stat().st_ino | both and names.cgroup(names.id_of("/")) == b"/"
+
+
 def test_v2_is_read_otherwise(tmp_path: Path, groups: Path) -> None:
     names = make(tmp_path, CPUSET + mounted(V2, groups), "5:cpuset:/elsewhere\n0::/kubepods (deleted)\n")
     assert not names.is_v1

@@ -205,7 +205,7 @@ def _options(request: Request, names: CgroupNames) -> Options:
     online = cpus.online()
     chosen = frozenset(cpus.parse_list(request.cpus)) if request.cpus is not None else None
     clock = [cpu for cpu in online if cpu not in cpus.undisturbed() and (chosen is None or cpu in chosen)]
-    constants = {**request.constants, **({"CGROUP_V1": 1} if names.is_v1 else {})}
+    constants = {**request.constants, **names.constants}
     if request.pid is not None:
         constants["FILTER_TGID"] = _existing(request.pid)
     if request.cgroup is not None:

@@ -91,9 +91,8 @@ def measure(probes: Sequence[Probe], say: Callable[[str], None], until: float) -
 
 
 def _options() -> Options:
-    constants = {"CGROUP_V1": 1} if CgroupNames().is_v1 else {}
     clock = [cpu for cpu in cpus.online() if cpu not in cpus.undisturbed()]
-    return Options(cpus.possible_count(), clock, constants=constants)
+    return Options(cpus.possible_count(), clock, constants=CgroupNames().constants)
 
 
 def _groups(probes: Sequence[Probe]) -> list[list[Probe]]:

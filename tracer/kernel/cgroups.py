@@ -1,7 +1,8 @@
 """Names of control groups: by the 64-bit id that BPF programs see, and of a process.
 
 The id is the inode number of the group's directory (kernfs), unique within its hierarchy and never used again
-on 64-bit kernels. CPU time is charged to the v1 hierarchy of the cpu controller where there is one, else to v2.
+on 64-bit kernels. CPU time is charged to the v1 hierarchy of the cpu controller where there is one, else to v2. Where
+both are mounted (a hybrid node), who is in v1's root is told by v2's group: services and pods may be there only.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 
 __all__ = ["CgroupNames", "hierarchy", "subfolders"]
 
@@ -16,6 +18,8 @@ MAX_GROUPS = 16384
 _MIN_GAP_SECONDS = 2.0
 # A scan of a node with many pods takes a while: rescanning may use a thousandth of a CPU, whatever happens.
 _MAX_SHARE = 0.001
+#: Tells ids of v2's groups from v1's where both are there; a bit that no id has.
+_OF_V2 = 1 << 62
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -23,15 +27,22 @@ class CgroupNames:
     """Paths of cgroups as in /proc/PID/cgroup, remembered after the group is gone. b"" for what isn't known.
 
     An unknown id makes it look through the hierarchy again, at most once every few seconds. ``is_v1`` says which
-    hierarchy that is: v1's of the cpu controller, or v2's. ``proc`` is the folder of processes to read, which
-    ``foreign`` pids are not looked up in: they are those of another pid namespace.
+    hierarchy that is: v1's of the cpu controller, or v2's; ``constants`` say it to the programs, and whether the other
+    one is there as well. ``proc`` is the folder of processes to read, which ``foreign`` pids are not looked up in: they
+    are those of another pid namespace.
     """
 
     def __init__(self, proc: str = "/proc", max_groups: int = MAX_GROUPS, *, foreign: bool = False) -> None:
         self._foreign = foreign
         self._proc = proc
         self._max_groups = max_groups
-        self.is_v1, self._mount, self._root = hierarchy(b"cpu", proc)
+        self.is_v1, mount, root = hierarchy(b"cpu", proc)
+        beside = _mounted(b"", proc) if self.is_v1 else None
+        self.constants = {"CGROUP_V1": 1} if self.is_v1 else {}
+        self._trees = [(0, mount, root)] if mount else []
+        if beside:
+            self.constants["CGROUP_OF_V2"] = _OF_V2
+            self._trees.append((_OF_V2, *beside))
         self._names: dict[int, bytes] = {}
         self._next_scan = 0.0
         self.left_out = 0
@@ -59,43 +70,47 @@ class CgroupNames:
                 lines = file.read(65536).splitlines()
         except OSError:
             return b""
+        found = {}
         for line in lines:
             _, controllers, path = line.split(b":", 2)
-            # v2's line has no controllers.
-            if (b"cpu" in controllers.split(b",")) if self.is_v1 else not controllers:
-                return path.removesuffix(b" (deleted)")
-        return b""
+            for controller in controllers.split(b","):
+                found[controller] = path.removesuffix(b" (deleted)")
+        # v2's line has no controllers.
+        path = found.get(b"cpu" if self.is_v1 else b"", b"")
+        return found.get(b"", path) if len(self._trees) > 1 and path == b"/" else path
 
     def id_of(self, path: str) -> int:
         """Return the id of the group with this path, as in /proc/PID/cgroup; 0 when there is none."""
-        try:
-            return os.stat(self._folder(os.fsencode(path))).st_ino
-        except OSError:
-            return 0
+        return self._place(os.fsencode(path))[0]
 
     def processes(self, path: bytes) -> set[int]:
         """Return the processes of the group with this path, without those below it; none when there is no such one."""
-        folder = self._folder(path)
         try:
-            with open(os.path.join(folder, b"cgroup.procs"), "rb") as file:
+            with open(os.path.join(self._place(path)[1], b"cgroup.procs"), "rb") as file:
                 return {int(line) for line in file}
         except (OSError, ValueError):
             return set()
 
-    def _folder(self, path: bytes) -> bytes:
-        """Return where the group with this path is; b"" when it can't be seen from here."""
-        below = os.path.relpath(path, self._root) if path.startswith(b"/") else path
-        return os.path.join(self._mount, below) if self._mount and below.split(b"/")[0] != b".." else b""
+    def _place(self, path: bytes) -> tuple[int, bytes]:
+        """Return the id of the group with this path and its folder; 0 and b"" when it can't be seen from here."""
+        # Who is in the root is in both.
+        for tag, mount, root in reversed(self._trees) if path == b"/" else self._trees:
+            below = os.path.relpath(path, root) if path.startswith(b"/") else path
+            folder = os.path.join(mount, below)
+            with suppress(OSError):
+                if below.split(b"/")[0] != b"..":
+                    return tag | os.stat(folder).st_ino, folder
+        return 0, b""
 
     def _scan(self) -> None:
         began = time.monotonic()
-        if began < self._next_scan or not self._mount:
+        if began < self._next_scan or not self._trees:
             return
         found: dict[int, bytes] = {}
         self.left_out = 0
-        folders = [(self._mount, self._root)]
+        folders = self._trees[::-1]
         while folders:
-            folder, name = folders.pop()
+            tag, folder, name = folders.pop()
             try:
                 status = os.stat(folder)
                 # kernfs counts subdirectories in the links: a group without any needn't be listed, files and all.
@@ -103,10 +118,10 @@ class CgroupNames:
             except OSError:
                 continue  # removed while we look
             if len(found) < self._max_groups:
-                found[status.st_ino] = name or b"/"
+                found[tag | status.st_ino] = name or b"/"
             else:
                 self.left_out += 1
-            folders += [(folder + b"/" + child, name.rstrip(b"/") + b"/" + child) for child in children]
+            folders += [(tag, folder + b"/" + child, name.rstrip(b"/") + b"/" + child) for child in children]
         # Events about groups that are gone still come in: the newest of them are kept, up to the limit.
         gone = [(id, name) for id, name in self._names.items() if id not in found]
         room = max(self._max_groups - len(found), 0)
@@ -123,8 +138,12 @@ def subfolders(folder: bytes) -> list[bytes]:
 
 def hierarchy(controller: bytes, proc: str = "/proc") -> tuple[bool, bytes, bytes]:
     """Return whether a controller's hierarchy is v1, where it's mounted (b"": nowhere), and the mount's root group."""
-    v1: tuple[bytes, bytes] | None = None
-    v2: tuple[bytes, bytes] | None = None
+    v1, v2 = _mounted(controller, proc), _mounted(b"", proc)
+    return (v1 is not None, *(v1 or v2 or (b"", b"")))
+
+
+def _mounted(controller: bytes, proc: str) -> tuple[bytes, bytes] | None:
+    """Return where v1's hierarchy of a controller is mounted, and with which root group; of none v2's."""
     try:
         with open(f"{proc}/self/mountinfo", "rb") as file:
             lines = file.readlines()
@@ -134,8 +153,6 @@ def hierarchy(controller: bytes, proc: str = "/proc") -> tuple[bool, bytes, byte
         mount, _, source = line.partition(b" - ")
         kind, _, options = source.split(None, 2)
         root, folder = (_OCTAL.sub(lambda code: bytes([int(code[1], 8)]), part) for part in mount.split()[3:5])
-        if kind == b"cgroup" and controller in options.strip().split(b",") and v1 is None:
-            v1 = folder, root
-        elif kind == b"cgroup2" and v2 is None:
-            v2 = folder, root
-    return (v1 is not None, *(v1 or v2 or (b"", b"")))
+        if (kind == b"cgroup" and controller in options.strip().split(b",")) if controller else kind == b"cgroup2":
+            return folder, root
+    return None
