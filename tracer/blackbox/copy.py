@@ -7,9 +7,10 @@ import shutil
 
 from tracer.alerts.record import alert_from, alert_record
 from tracer.blackbox.box import Box
+from tracer.blackbox.columns import has_names, has_texts
 from tracer.blackbox.layout import MOST_SIZE, Geometry
 from tracer.blackbox.log import File, Log, Position
-from tracer.blackbox.redact import Redactor, has_names, has_texts
+from tracer.blackbox.redact import Redactor
 from tracer.blackbox.scan import Found
 from tracer.blackbox.tally import frame_of
 from tracer.blackbox.unnamed import unnamed_alert, unnamed_header

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["PLACES", "is_plain_device", "without_devices"]
+__all__ = ["ADDRESS", "PLACES", "is_plain_device", "without_devices"]
 
 _PLAIN = re.compile(
     r"(?:lo|backlog|dummy"
@@ -69,6 +69,19 @@ PLACES = "|".join(
         # An interface that is called by its address.
         r"(?<![A-Za-z0-9])enx[0-9a-f]{12}(?![A-Za-z0-9])",
     )
+)
+
+
+_IPV4 = r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_HEX = r"[0-9A-Fa-f]{1,4}"
+#: A port, a path or a name may follow after a colon, and precede one: the longest of them first.
+ADDRESS = (
+    r"(?<![\w.])(?:"
+    r"(?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}"  # Ethernet has 6 bytes, InfiniBand 20
+    rf"|(?:{_HEX}:){{6}}(?:{_IPV4}|{_HEX}:{_HEX})"
+    rf"|(?:{_HEX}(?::{_HEX}){{0,6}})?::(?:(?:{_HEX}:){{0,6}}(?:{_IPV4}|{_HEX}))?"
+    rf"|(?<![Vv]ersion ){_IPV4}"  # drivers have versions of four numbers, too
+    r")(?!\w)"
 )
 
 

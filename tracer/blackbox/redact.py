@@ -17,13 +17,13 @@ from tracer.alerts.alert import Alert
 from tracer.alerts.record import occasion
 from tracer.alerts.vocabulary import own_words
 from tracer.analysis.idle import OURS
+from tracer.blackbox.columns import OWN_PROBES, Column, are_functions, columns, peoples
 from tracer.blackbox.commandline import unnamed_kernel_command
-from tracer.blackbox.places import PLACES, is_plain_device, without_devices
+from tracer.blackbox.places import ADDRESS, PLACES, is_plain_device, without_devices
 from tracer.blackbox.sentences import without_names
-from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 from tracer.window import Window
 
-__all__ = ["Redactor", "has_names", "has_texts"]
+__all__ = ["Redactor"]
 
 _MOST_NAMES = 20_000
 _DEEPEST = 32
@@ -39,17 +39,6 @@ _KERNEL = re.compile(
     r"|rcu_(?:sched|preempt|exp_gp_kthr|tasks_\w{1,8})|khungtaskd|kswapd\d+|kcompactd\d+|watchdogd|kthreadd|others"
     + "".join(rf"|{re.escape(name.decode())}" for name in OURS)
 )
-_IPV4 = r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_HEX = r"[0-9A-Fa-f]{1,4}"
-#: A port, a path or a name may follow after a colon, and precede one: the longest of them first.
-_ADDRESS = (
-    r"(?<![\w.])(?:"
-    r"(?:[0-9A-Fa-f]{2}[:-]){5,}[0-9A-Fa-f]{2}"  # Ethernet has 6 bytes, InfiniBand 20
-    rf"|(?:{_HEX}:){{6}}(?:{_IPV4}|{_HEX}:{_HEX})"
-    rf"|(?:{_HEX}(?::{_HEX}){{0,6}})?::(?:(?:{_HEX}:){{0,6}}(?:{_IPV4}|{_HEX}))?"
-    rf"|(?<![Vv]ersion ){_IPV4}"  # drivers have versions of four numbers, too
-    r")(?!\w)"
-)
 #: Where texts of ours, and what else looks like them, name a task: name[pid], task name:pid.
 _TASK = r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)"
 #: Where our sentences name a cgroup, which may have spaces.
@@ -59,13 +48,6 @@ _CGROUP = r"(?<=cgroup )/[^,;()]+"
 _EVERYWHERE = frozenset({"localhost", "localdomain", "local", "internal"})
 _SHORTEST_PART = 4
 
-_NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
-_DEVICE_LIKE = ("device", "netdev")
-#: Where the kernel and foreshock put words of their own: in these columns, and in all of these probes'.
-_OWN_COLUMNS = frozenset({"kind", "waker_kind", "state", "counted", "context", "program", "function", "stack"})
-_OWN_PROBES = frozenset({"detectors"})
-#: Where a row says what kind its ``name`` is of, these are people's, also those that are like words of ours.
-_NAMED_KINDS = (b"cgroup", b"task", b"own")
 #: Of a process's functions, words of ours around what people named: before it, and after it where in a file it is.
 _FUNCTION = re.compile(
     rf"({re.escape(brackets.BEFORE_EXEC)}|{re.escape(brackets.UNRECORDED)})(.+)(\])|"
@@ -73,24 +55,6 @@ _FUNCTION = re.compile(
     re.DOTALL,
 )
 _NOWHERE = re.compile(rf"{re.escape(brackets.UNKNOWN_AT)}0x[0-9a-f]+\]")
-
-
-@lru_cache(MAX_LAYOUTS)
-def has_names(dtype: np.dtype) -> bool:
-    """Return whether such rows have columns with names of tasks, cgroups or devices."""
-    named = (*_NAME_LIKE, *_DEVICE_LIKE)
-    return _says_kinds(dtype) or any(leaf.kind == "S" and path[-1].endswith(named) for path, leaf in leaves(dtype))
-
-
-@lru_cache(MAX_LAYOUTS)
-def has_texts(dtype: np.dtype) -> bool:
-    """Return whether such rows have columns with any text."""
-    return any(leaf.kind == "S" for _, leaf in leaves(dtype))
-
-
-def _says_kinds(dtype: np.dtype) -> bool:
-    """Return whether a row's column ``kind`` says what its ``name`` is of: of a cgroup, or of something of ours."""
-    return {"kind", "name"} <= {*(dtype.names or ())} and dtype["kind"].kind == dtype["name"].kind == "S"
 
 
 class Redactor:
@@ -155,12 +119,12 @@ class Redactor:
     def learn_windows(self, windows: Iterable[Window]) -> None:
         """Remember the tasks, cgroups and programs of an interval."""
         for window in windows:
-            if (peoples := _peoples(window.rows)).any():
-                self.learn(map(_text, window.rows["name"][peoples].tolist()))
-            if _are_functions(window.rows.dtype):
+            if (theirs := peoples(window.rows)).any():
+                self.learn(map(_text, window.rows["name"][theirs].tolist()))
+            if are_functions(window.rows.dtype):
                 modules = window.rows["module"][window.rows["kind"] != b"k"]
                 self.learn(set(map(_text, modules.tolist())) - brackets.OWN)
-            for column in _columns(window.rows):
+            for column in columns(window.rows):
                 if column.device_like:
                     devices = map(_text, set(column.values.reshape(-1).tolist()))
                     self.learn_own(name for name in devices if not is_plain_device(name))
@@ -191,7 +155,7 @@ class Redactor:
             self._known = re.compile(
                 rf"(?<![\w./-])(?:{_any_of(long)})(?![\w/-])|{_CGROUP}|{PLACES}"
                 rf"|(?<![\w./-])(?:(?:{_any_of(self._names - alike - long)})(?![\w/-])|(?:{_any_of(alike)})(?=[\[:]\d))"
-                rf"|(?<![A-Za-z0-9])(?:{_any_of(self._own)})(?![A-Za-z0-9])|{_TASK}|{_ADDRESS}"
+                rf"|(?<![A-Za-z0-9])(?:{_any_of(self._own)})(?![A-Za-z0-9])|{_TASK}|{ADDRESS}"
             )
             self._redact.cache_clear()
         return self._redact(text)
@@ -212,10 +176,10 @@ class Redactor:
 
     def window(self, window: Window) -> Window:
         """Return a window with the columns of names hashed, and other texts redacted."""
-        if window.probe in _OWN_PROBES:
+        if window.probe in OWN_PROBES:
             return window
         rows = window.rows.copy()
-        if _are_functions(rows.dtype):
+        if are_functions(rows.dtype):
             # The kernel's and its modules' stay.
             theirs = rows["kind"] != b"k"
             for name in ("module", "symbol"):
@@ -223,12 +187,12 @@ class Redactor:
             if "build_id" in (rows.dtype.names or ()):
                 rows["build_id"] = b""  # which program it is, for who has one like it
             return replace(window, rows=rows)
-        for column in _columns(rows):
+        for column in columns(rows):
             if not column.own:
                 # The hash is as long as a column of names is wide at least; what is cut off elsewhere was text.
-                column.values[...] = _changed(column.values, column.change(self))
-        if (peoples := _peoples(rows)).any():
-            rows["name"][peoples] = _changed(window.rows["name"][peoples], self.name)
+                column.values[...] = _changed(column.values, self._hiding(column))
+        if (named := peoples(rows)).any():
+            rows["name"][named] = _changed(window.rows["name"][named], self.name)
         return replace(window, rows=rows)
 
     def learn_alert(self, alert: Alert) -> None:
@@ -241,6 +205,9 @@ class Redactor:
             self.learn([subject.name.rpartition("[")[0] or subject.name])
         if culprit and culprit.task:
             self.learn([culprit.task.rpartition("[")[0] or culprit.task])
+
+    def _hiding(self, column: Column) -> Callable[[str], str]:
+        return self.device if column.device_like else self.name if column.name_like else self.text
 
     def _once(self, text: str) -> str:
         # What is a hash already stays: patterns may find it again.
@@ -258,47 +225,6 @@ class Redactor:
         # Before the names known: one of them may be like a part of a sentence.
         text = without_devices(without_names(text, self._once), self._once)
         return self._known.sub(lambda match: self._once(match[0]), text) if self._known else text
-
-
-class _Column:
-    """A column of bytes in some rows, a view.
-
-    ``name_like``: it holds the name of a task or a cgroup; ``device_like``: of a device; ``own``: nobody's name.
-    """
-
-    def __init__(self, name: str, values: np.ndarray) -> None:
-        self.values = values
-        self.name_like = name.endswith(_NAME_LIKE)
-        self.device_like = name.endswith(_DEVICE_LIKE)
-        self.own = name in _OWN_COLUMNS
-
-    def change(self, redactor: Redactor) -> Callable[[str], str]:
-        """Return what hides the names in it."""
-        return redactor.device if self.device_like else redactor.name if self.name_like else redactor.text
-
-
-def _peoples(rows: np.ndarray) -> np.ndarray:
-    """Return in which rows the column ``name`` is a task's or a cgroup's."""
-    return np.isin(rows["kind"], _NAMED_KINDS) if _says_kinds(rows.dtype) else np.zeros(len(rows), bool)
-
-
-def _columns(rows: np.ndarray) -> list[_Column]:
-    found = []
-    for name in rows.dtype.names or ():
-        part = rows[name]
-        if part.dtype.names:
-            found += _columns(part)
-        elif part.dtype.kind == "S" and part.size:
-            found.append(_Column(name, part))
-    return found
-
-
-def _are_functions(dtype: np.dtype) -> bool:
-    """Return whether such rows tell what frames of stacks are."""
-    columns = ("kind", "module", "symbol")
-    return {*columns} <= {*(dtype.names or ())} and all(
-        dtype[name].kind == "S" and not dtype[name].shape for name in columns
-    )
 
 
 def _changed(values: np.ndarray, change: Callable[[str], str]) -> np.ndarray:

@@ -71,7 +71,7 @@ def _of_recording(path: str, redactor: Redactor | None, idle: bool) -> Gathered:
 
 def _of_box(path: str, redactor: Redactor | None, idle: bool) -> Gathered:
     """A box holds the alerts that were told, so that none has to be made."""
-    from tracer.blackbox.redact import has_names
+    from tracer.blackbox.columns import has_names
     from tracer.blackbox.unnamed import unnamed_alert, unnamed_header
 
     with Box(path) as box:
