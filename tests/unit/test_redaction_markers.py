@@ -20,6 +20,7 @@ from tracer.alerts.alert import Culprit, Subject
 from tracer.blackbox.box import Box
 from tracer.blackbox.layout import Geometry
 from tracer.blackbox.redact import Redactor
+from tracer.blackbox.unnamed import unnamed_header
 from tracer.commands import main
 from tracer.recording import FrameEncoder, Kind, RecordingWriter
 from tracer.window import Window
@@ -45,6 +46,7 @@ LINES = (
     "NETDEV WATCHDOG: zqlan9 (mlx5_core): transmit queue 3 timed out",
     "EXT4-fs error (device zqdisk): ext4_lookup:1855: inode #2: comm zqtask: iget: checksum invalid",
     "XFS (zqdisk): Mounting V5 Filesystem",
+    "EXT4-fs (sda1): mounted filesystem 7a717a71-94b7-47dd-85e0-f5094a5c7a71 r/w",
     "BTRFS info (device zqdisk state M): last unmount",
     "blk_update_request: I/O error, dev zqdisk, sector 7 op 0x0:(READ)",
     "Buffer I/O error on dev zqdisk, logical block 0, async page read",
@@ -220,3 +222,9 @@ def test_a_name_in_an_audit_record_is_the_same_however_it_is_told():
         assert redactor.text(f"audit: type=1300 comm={coded(name)} key=(null)") == (
             f"audit: type=1300 comm={redactor.name(name)} key=(null)"
         )
+
+
+def test_the_boot_stays_what_two_files_of_it_are_joined_by():
+    boot = "1a2b3c4d-0000-4000-8000-000000000001"
+    hidden = unnamed_header({"boot_id": boot, "fingerprint": {"kernel": {"boot_id": boot}}}, Redactor(KEY))
+    assert hidden["boot_id"] == hidden["fingerprint"]["kernel"]["boot_id"] == boot

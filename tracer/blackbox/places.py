@@ -66,6 +66,8 @@ PLACES = "|".join(
         r"(?<![\w./\\@:-])(?!systemd-)[\w\\@:.-]+?(?=\.(?:service|socket|mount|automount|swap|slice|scope|timer)\b)",
         # Hosts, and whom of.
         r"(?<![\w./@-])(?:[\w.+-]+@)?(?:[A-Za-z0-9][A-Za-z0-9-]*\.){2,}[A-Za-z]{2,}(?![\w-])",
+        # A file system, a disk, a machine.
+        r"(?<![\w-])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![\w-])",
         # An interface that is called by its address.
         r"(?<![A-Za-z0-9])enx[0-9a-f]{12}(?![A-Za-z0-9])",
     )

@@ -28,7 +28,7 @@ __all__ = ["Redactor"]
 _MOST_NAMES = 20_000
 _DEEPEST = 32
 _HOST_KEYS = frozenset({"host", "hostname", "nodename", "node"})
-_KERNEL_COMMAND = "command_line"
+_KERNEL_COMMAND, _BOOT = "command_line", "boot_id"
 #: The kernel tells it when it boots.
 _BOOTED = re.compile(r"(.*\b(?:Kernel c|C)ommand line: )(.+)", re.DOTALL)
 #: The kernel's own threads, foreshock, and all processes that are told together: they name nobody, and evidence needs
@@ -171,6 +171,8 @@ class Redactor:
         if isinstance(value, str):
             if key == _KERNEL_COMMAND:
                 return unnamed_kernel_command(value, self)
+            if key == _BOOT:
+                return value
             return self.name(value) if key in _HOST_KEYS else self.text(value)
         return value
 
