@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.recording.dtypes import MAX_LAYOUTS, leaves
 
-__all__ = ["OWN_PROBES", "Column", "are_functions", "columns", "has_names", "has_texts", "peoples"]
+__all__ = ["OWN_PROBES", "Column", "are_functions", "columns", "devices", "has_names", "has_texts", "peoples"]
 
 _NAME_LIKE = ("comm", "cgroup", "task", "pod", "namespace", "container")
 _DEVICE_LIKE = ("device", "netdev")
@@ -17,6 +17,8 @@ _OWN_COLUMNS = frozenset({"kind", "waker_kind", "state", "counted", "context", "
 OWN_PROBES = frozenset({"detectors"})
 #: Where a row says what kind its ``name`` is of, these are people's, also those that are like words of ours.
 _NAMED_KINDS = (b"cgroup", b"task", b"own")
+#: And these a network device's.
+_DEVICE_KINDS = (b"tx_timeout",)
 
 
 @lru_cache(MAX_LAYOUTS)
@@ -53,6 +55,11 @@ class Column:
 def peoples(rows: np.ndarray) -> np.ndarray:
     """Return in which rows the column ``name`` is a task's or a cgroup's."""
     return np.isin(rows["kind"], _NAMED_KINDS) if _says_kinds(rows.dtype) else np.zeros(len(rows), bool)
+
+
+def devices(rows: np.ndarray) -> np.ndarray:
+    """Return in which rows the column ``name`` is a device's."""
+    return np.isin(rows["kind"], _DEVICE_KINDS) if _says_kinds(rows.dtype) else np.zeros(len(rows), bool)
 
 
 def columns(rows: np.ndarray) -> list[Column]:

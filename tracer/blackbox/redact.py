@@ -17,7 +17,7 @@ from tracer.alerts.alert import Alert
 from tracer.alerts.record import occasion
 from tracer.alerts.vocabulary import own_words
 from tracer.analysis.idle import OURS
-from tracer.blackbox.columns import OWN_PROBES, Column, are_functions, columns, peoples
+from tracer.blackbox.columns import OWN_PROBES, Column, are_functions, columns, devices, peoples
 from tracer.blackbox.commandline import unnamed_kernel_command
 from tracer.blackbox.places import ADDRESS, PLACES, is_plain_device, without_devices
 from tracer.blackbox.sentences import without_names
@@ -121,13 +121,14 @@ class Redactor:
         for window in windows:
             if (theirs := peoples(window.rows)).any():
                 self.learn(map(_text, window.rows["name"][theirs].tolist()))
+            if (theirs := devices(window.rows)).any():
+                self._learn_devices(window.rows["name"][theirs])
             if are_functions(window.rows.dtype):
                 modules = window.rows["module"][window.rows["kind"] != b"k"]
                 self.learn(set(map(_text, modules.tolist())) - brackets.OWN)
             for column in columns(window.rows):
                 if column.device_like:
-                    devices = map(_text, set(column.values.reshape(-1).tolist()))
-                    self.learn_own(name for name in devices if not is_plain_device(name))
+                    self._learn_devices(column.values)
                 elif column.name_like:
                     self.learn(map(_text, set(column.values.reshape(-1).tolist())))
 
@@ -195,6 +196,8 @@ class Redactor:
                 column.values[...] = _changed(column.values, self._hiding(column))
         if (named := peoples(rows)).any():
             rows["name"][named] = _changed(window.rows["name"][named], self.name)
+        if (named := devices(rows)).any():
+            rows["name"][named] = _changed(window.rows["name"][named], self.device)
         return replace(window, rows=rows)
 
     def learn_alert(self, alert: Alert) -> None:
@@ -207,6 +210,10 @@ class Redactor:
             self.learn([subject.name.rpartition("[")[0] or subject.name])
         if culprit and culprit.task:
             self.learn([culprit.task.rpartition("[")[0] or culprit.task])
+
+    def _learn_devices(self, values: np.ndarray) -> None:
+        names = map(_text, set(values.reshape(-1).tolist()))
+        self.learn_own(name for name in names if not is_plain_device(name))
 
     def _hiding(self, column: Column) -> Callable[[str], str]:
         return self.device if column.device_like else self.name if column.name_like else self.text
