@@ -12,6 +12,7 @@ from tracer.alerts.alert import Severity
 from tracer.alerts.logpatterns import LINES, conditions, found
 from tracer.alerts.logtable import patterns
 from tracer.alerts.rule import View
+from tracer.blackbox.redact import Redactor
 from tracer.window import Window
 
 SECOND = 1_000_000_000
@@ -106,3 +107,9 @@ def test_bytes_that_are_no_utf8_survive():
 
 def test_a_view_without_the_log_has_no_lines():
     assert found(View(0, {}), "gpu-error") == []
+
+
+@pytest.mark.parametrize("line", [*(sample[-1] for sample in SAMPLES), *NEAR_MISSES])
+def test_a_line_without_names_is_told_by_the_same_rules(line):
+    hidden = Redactor(b"0123456789abcdef").text(line)
+    assert [each for each in RULES if found(log(hidden), each)] == [each for each in RULES if found(log(line), each)]

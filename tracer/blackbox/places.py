@@ -18,12 +18,12 @@ __all__ = ["ADDRESS", "PLACES", "is_plain_device", "without_devices"]
 _PLAIN = re.compile(
     r"(?:lo|backlog|dummy"
     r"|(?:eth|ib|wlan|wwan|bond|team|br|docker|virbr|cni|ifb|dummy|tun|tap|tunl|sit|gre|gretap|vlan|usb|hsn)\d+"
-    r"|flannel\.\d+|vxlan\.?\d+|veth[0-9a-f]{1,11}"
+    r"|em\d+|p\d+p\d+|flannel\.\d+|vxlan\.?\d+|veth[0-9a-f]{1,11}"
     r"|(?:en|ib|wl|ww|sl|roce|iw|opa)(?:[bcdfinopsuvP]{1,2}\d+)+"
     r"|(?:mlx[45]|irdma|bnxt_re|hns|hfi1|qib|efa|siw|rxe|erdma|mana|cxgb4|qedr|ocrdma)(?:_bond)?_?\d+"
     r"|(?:sd|vd|xvd|hd)[a-z]{1,3}\d*|nvme\d+(?:c\d+)?(?:n\d+)?(?:p\d+)?"
     r"|(?:dm-|md|loop|sr|fd|ram|zram|nbd|rbd|pmem|mmcblk|sg|st|nullb)\d+(?:p\d+)?)"
-    r"(?:\.\d{1,4}|@[\w.-]+)?"
+    r"(?:\.\d{1,4}|-\d+)?"
 )
 #: Of a line from pstore, too: level, time and caller.
 _LINE = r"^((?:<\d+>)?(?:\[ *[TC]?\d+(?:\.\d+)?\] ?){,2}"

@@ -40,7 +40,8 @@ _KERNEL = re.compile(
     + "".join(rf"|{re.escape(name.decode())}" for name in OURS)
 )
 #: Where texts of ours, and what else looks like them, name a task: name[pid], task name:pid.
-_TASK = r"[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)"
+#: Adapters number their commands so: cmd[3].
+_TASK = r"(?!cmd\[)(?<!\bc)(?<!\bcm)[^\s\[\](){}<>,;'\"]+(?=\[\d{1,10}\])|(?<=task )\S+(?=:\d)"
 #: Where our sentences name a cgroup, which may have spaces.
 _CGROUP = r"(?<=cgroup )/[^,;()]+"
 
