@@ -21,7 +21,7 @@ class CpuGroup:
 
     def __init__(self, name: str) -> None:
         names = CgroupNames()
-        mount = Path(os.fsdecode(names._mount))
+        mount = Path(os.fsdecode(names.trees[0][1]))
         self._v1 = names.is_v1
         if not self._v1:
             (mount / "cgroup.subtree_control").write_text("+cpu")

@@ -74,7 +74,7 @@ def test_finds_groups_that_came_later(names: CgroupNames, group: Path) -> None:
 
 def test_knows_the_group_of_a_process() -> None:
     names = CgroupNames()
-    (mount,) = [path for path in hierarchies() if os.fsencode(path) == names._trees[0][1]]
+    (mount,) = [path for path in hierarchies() if os.fsencode(path) == names.trees[0][1]]
     path = mount / f"foreshock-test-{os.getpid()}-pid"
     path.mkdir()
     child = subprocess.Popen(["sleep", "60"])

@@ -17,7 +17,7 @@ from tracer.kernel.cgroups import CgroupNames
 @pytest.fixture
 def groups() -> Iterator[tuple[Path, Path]]:
     """Two cgroups of the hierarchy that CPU time is charged to."""
-    mount = Path(os.fsdecode(CgroupNames()._trees[0][1]))
+    mount = Path(os.fsdecode(CgroupNames().trees[0][1]))
     made = tuple(mount / f"foreshock-{name}-{os.getpid()}" for name in ("victim", "hog"))
     for folder in made:
         folder.mkdir()

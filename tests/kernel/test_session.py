@@ -514,7 +514,7 @@ def test_a_task_woken_elsewhere_is_counted_where_it_runs() -> None:
     assert windows["runqueue.wait"].losses["unmatched"] <= 3
 
 
-@pytest.fixture(params=[os.fsdecode(mount) for _, mount, _ in CgroupNames()._trees])
+@pytest.fixture(params=[os.fsdecode(mount) for _, mount, _ in CgroupNames().trees])
 def group(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A cgroup of v1 or of v2, of each where both are there."""
     folder = Path(request.param) / f"foreshock-filter-{os.getpid()}"

@@ -28,8 +28,8 @@ class CgroupNames:
 
     An unknown id makes it look through the hierarchy again, at most once every few seconds. ``is_v1`` says which
     hierarchy that is: v1's of the cpu controller, or v2's; ``constants`` say it to the programs, and whether the other
-    one is there as well. ``proc`` is the folder of processes to read, which ``foreign`` pids are not looked up in: they
-    are those of another pid namespace.
+    one is there as well. ``trees`` has of each a bit of its ids, its mount and the mount's root group. ``proc`` is the
+    folder of processes to read, which ``foreign`` pids are not looked up in: they are those of another pid namespace.
     """
 
     def __init__(self, proc: str = "/proc", max_groups: int = MAX_GROUPS, *, foreign: bool = False) -> None:
@@ -39,10 +39,10 @@ class CgroupNames:
         self.is_v1, mount, root = hierarchy(b"cpu", proc)
         beside = _mounted(b"", proc) if self.is_v1 else None
         self.constants = {"CGROUP_V1": 1} if self.is_v1 else {}
-        self._trees = [(0, mount, root)] if mount else []
+        self.trees = [(0, mount, root)] if mount else []
         if beside:
             self.constants["CGROUP_OF_V2"] = _OF_V2
-            self._trees.append((_OF_V2, *beside))
+            self.trees.append((_OF_V2, *beside))
         self._names: dict[int, bytes] = {}
         self._next_scan = 0.0
         self.left_out = 0
@@ -77,7 +77,7 @@ class CgroupNames:
                 found[controller] = path.removesuffix(b" (deleted)")
         # v2's line has no controllers.
         path = found.get(b"cpu" if self.is_v1 else b"", b"")
-        return found.get(b"", path) if len(self._trees) > 1 and path == b"/" else path
+        return found.get(b"", path) if len(self.trees) > 1 and path == b"/" else path
 
     def id_of(self, path: str) -> int:
         """Return the id of the group with this path, as in /proc/PID/cgroup; 0 when there is none."""
@@ -94,7 +94,7 @@ class CgroupNames:
     def _place(self, path: bytes) -> tuple[int, bytes]:
         """Return the id of the group with this path and its folder; 0 and b"" when it can't be seen from here."""
         # Who is in the root is in both.
-        for tag, mount, root in reversed(self._trees) if path == b"/" else self._trees:
+        for tag, mount, root in reversed(self.trees) if path == b"/" else self.trees:
             below = os.path.relpath(path, root) if path.startswith(b"/") else path
             folder = os.path.join(mount, below)
             with suppress(OSError):
@@ -104,11 +104,11 @@ class CgroupNames:
 
     def _scan(self) -> None:
         began = time.monotonic()
-        if began < self._next_scan or not self._trees:
+        if began < self._next_scan or not self.trees:
             return
         found: dict[int, bytes] = {}
         self.left_out = 0
-        folders = self._trees[::-1]
+        folders = self.trees[::-1]
         while folders:
             tag, folder, name = folders.pop()
             try:
