@@ -9,8 +9,8 @@ import pytest
 from unit.test_compare_ranks import SINCE, node
 from unit.test_ledger import SECOND
 
+from tracer.compare.atonce import most_at_once
 from tracer.compare.comparison import Comparison, compare
-from tracer.compare.judged import most_at_once
 from tracer.compare.verdict import headline
 from tracer.reports.comparison import as_dict, render
 

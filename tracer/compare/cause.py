@@ -8,7 +8,7 @@ from math import isfinite, log2
 from tracer.compare.metrics import METRICS, Cause
 from tracer.compare.telling import Told
 
-__all__ = ["cost", "is_unfelt", "is_victim", "likely_cause", "ordered"]
+__all__ = ["besides_idling", "cost", "is_unfelt", "is_victim", "likely_cause", "ordered"]
 
 # Handlers of different kinds that all became slower by about the same factor: the CPU did.
 _RUNS = ("softirq.run", "hardirq.run")
@@ -21,12 +21,27 @@ _HOLDING_UP: tuple[tuple[Cause, str], ...] = (("interrupts", "hardirq.run"), ("s
 # What takes a CPU from tasks, the ranks' own accounts have as well, where there are any.
 _FELT = ("runqueue.wait", "softirq.run", "hardirq.run", "cpustate.softirq", "cpustate.hardirq", "memory.stall")
 _LITTLE = 0.005
+# On a CPU that is idle for so much of the time what comes takes longer, interrupts up to so many times: it has to wake
+# up, and its caches are cold.
+_IDLE, _COLD = 0.5, 4.0
+_INTERRUPTING = ("softirq.delay", "softirq.run", "hardirq.run")
+_WAKING = (*_INTERRUPTING, "runqueue.wait", "workqueue.delay")
 _BY_WEIGHT: tuple[Cause, ...] = ("memory", "scheduler", "storage", "softirq", "interrupts")
 
 
 def is_victim(deviations: Sequence[Told]) -> bool:
     """Return whether a node only waits for others: nothing on it takes longer."""
     return all(METRICS[one.series.metric].role == "victim" for one in deviations)
+
+
+def besides_idling(deviations: Sequence[Told]) -> list[Told]:
+    """Return the deviations without those that follow from the node's having less to do, where it has.
+
+    Of few nodes one may work while the others don't; what takes longer on an idle CPU holds up nobody.
+    """
+    if not any(METRICS[one.series.metric].role == "victim" and one.value >= _IDLE for one in deviations):
+        return [*deviations]
+    return [one for one in deviations if not _is_of_waking(one)]
 
 
 def is_unfelt(deviations: Sequence[Told]) -> bool:
@@ -96,6 +111,12 @@ def _all_slower(deviations: Sequence[Told]) -> bool:
         return False
     mean = sum(octaves) / len(octaves)
     return all(abs(one - mean) <= _ALIKE for one in octaves)
+
+
+def _is_of_waking(one: Told) -> bool:
+    metric, deviation = one.series.metric, one.deviation
+    cold = metric in _INTERRUPTING and deviation.ratio < _COLD
+    return cold or (metric in _WAKING and deviation.lost < _LITTLE)
 
 
 def _is_of_ranks(one: Told) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tracer.compare import limits
 from tracer.compare.alignment import Grid, align
-from tracer.compare.cause import cost, is_unfelt, is_victim
+from tracer.compare.cause import besides_idling, cost, is_unfelt, is_victim
 from tracer.compare.deviation import Findings
 from tracer.compare.facts import Difference, Split, differences, split
 from tracer.compare.metrics import METRICS, Series
@@ -126,6 +126,8 @@ def compare(nodes: Sequence[Node], unread: Sequence[str] = ()) -> Comparison:
     accounted = measured[_ACCOUNT] > len(grid.nodes) / 2
     for place, every in found.items():
         own = of_its_own(place, every, changed)
+        if len(grid.nodes) < limits.FEW_NODES:
+            own = besides_idling(own)
         if own:
             felt = not accounted or any(METRICS[one.series.metric].of_ranks for one in every)
             kind = victims if is_victim(own) else suspects if felt or not is_unfelt(own) else unfelt

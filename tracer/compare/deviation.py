@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from tracer.compare import limits
-from tracer.compare.judged import Judged, Together, most_at_once, outstanding, reference
+from tracer.compare.atonce import Together, most_at_once, outstanding
+from tracer.compare.judged import Judged, reference
 from tracer.compare.onset import UNKNOWN, Onset
 from tracer.compare.patterns import Pattern, amounts
 from tracer.compare.phases import phases_of

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
 import numpy as np
 
 from tracer.compare import limits
+from tracer.compare.atonce import Together, at_once
 from tracer.compare.groups import student, two_kinds
 from tracer.compare.onset import Onset, onset_of
 from tracer.compare.robust import mad, medians, scatter
-from tracer.compare.scan import CLIP, LEAST_WINDOWS, Stretch, baseline_of, extended, noise, persists, scan, step_noise
+from tracer.compare.scan import CLIP, Stretch, baseline_of, extended, noise, persists, scan, step_noise
 
-__all__ = ["Judged", "Together", "most_at_once", "outstanding", "reference"]
+__all__ = ["Judged", "reference"]
 
 # A window of the baseline counts by at most so many sigmas, which costs so much of the variance.
 _HUBER, _HUBER_COST = 2.0, 1.1
 # Some of the baseline always counts; and all of it, where a node stands out among the others by so many sigmas.
 _LEAST_SHARE, _STANDS_OUT = 0.1, 3.0
 _NOTHING = 1e-30
-# A node is known by more than so many of the windows since many changed.
-_KNOWN = 0.5
-# What most rise by is beyond so many standard errors.
-_RISEN = 3.0
 # What lasts is beyond so many sigmas in limits.LASTING of all windows: a few bursts would lift the mean as much.
 _BEYOND = 2.0
-
-
-class Together(NamedTuple):
-    """Nodes that changed at once, by how much (logarithms), and from which window on: none where too few did.
-
-    ``many``: more than ``limits.COMMON_SHARE`` of all changed, at whatever time. ``lasting``: they did not change, but
-    are of another kind than the rest from the start on.
-    """
-
-    changes: Mapping[int, float] = {}
-    onset: int = 0
-    many: bool = False
-    lasting: bool = False
 
 
 class Judged:
@@ -160,48 +141,15 @@ class Judged:
         sigma = self._steps()
         slower, faster = (scan(one, sigma, self._baseline, self._unsure) for one in (self._change, -self._change))
         step = np.log2(limits.EFFECT)
-        changed = [
-            [
-                place
+        begins: list[dict[int, int]] = [
+            {
+                place: int(stretch.begin[place])
                 for place in np.flatnonzero(stretch.score > limits.COMMON_SCORE).tolist()
                 if sign * self.size(place, int(stretch.begin[place]), int(stretch.end[place]), False) >= step
-            ]
+            }
             for stretch, sign in ((slower, 1), (faster, -1))
         ]
-        least = limits.COMMON_SHARE * len(values)
-        many = len({*changed[0], *changed[1]}) > least
-        for nodes, stretch in zip(changed, (slower, faster), strict=True):
-            at_once = most_at_once({node: int(stretch.begin[node]) for node in nodes})
-            # A few that seem to become faster may be those that did not become slower.
-            if not at_once or (nodes is changed[0] and len(at_once) <= least):
-                continue
-            onset = int(np.median(stretch.begin[at_once]))
-            away = values - medians(values)
-            after = away[:, onset:]
-            beside = medians(after, 1) - medians(away[:, : self._baseline], 1)
-            # Of few windows one burst or two are half, and a phase's end is another.
-            beside[(~np.isnan(after)).sum(axis=1) <= max(LEAST_WINDOWS, _KNOWN * after.shape[1])] = np.nan
-            rest = [node for node in range(len(values)) if (node in nodes) is (nodes is changed[1])]
-            changes = beside - medians(beside[rest])
-            alike = [node for node in np.flatnonzero(changes >= step).tolist() if node not in rest]
-            if least < len(alike) < len(values) and (nodes is changed[0] or self._rise(values, onset) >= step):
-                return Together({node: float(changes[node]) for node in alike}, onset, many)
-        return Together(many=many)
-
-    def _rise(self, values: np.ndarray, onset: int) -> float:
-        """Return by how much the median of all rose, 0 where that may be chance: in each phase, as far as one lasts."""
-        middles, phases = medians(values), np.broadcast_to(self._phases, values.shape[1:])
-        sides = [
-            [middles[:onset][phases[:onset] == one], middles[onset:][phases[onset:] == one]]
-            for one in {*phases.tolist()}
-        ]
-        sides = [[one[~np.isnan(one)] for one in side] for side in sides]
-        sides = [side for side in sides if min(map(len, side))] or [[middles[:onset], middles[onset:]]]
-        weights = np.array([1 / sum(1 / len(one) for one in side) for side in sides])
-        rises = np.array([float(medians(after) - medians(before)) for before, after in sides])
-        rise = float((weights * rises).sum() / weights.sum())
-        noise = float(scatter(np.concatenate([one - medians(one) for side in sides for one in side])))
-        return rise if rise >= _RISEN * max(noise, self._floor) / np.sqrt(weights.sum()) else 0.0
+        return at_once(values, begins[0], begins[1], self._baseline, self._phases, self._floor)
 
     def alike(self) -> Together:
         """Return the nodes that are slower than the others from the start on, where they are of two kinds."""
@@ -241,25 +189,6 @@ class Judged:
             return 0.0
         known = np.where(np.isfinite(scores), scores, 0.0)
         return float(medians(known) + limits.PEER_SIGMAS * mad(known))
-
-
-def most_at_once(begins: Mapping[int, int]) -> list[int]:
-    """Return the most nodes of which all begin within ``LEAST_WINDOWS`` windows."""
-    groups = ([node for node, other in begins.items() if 0 <= other - one < LEAST_WINDOWS] for one in begins.values())
-    return max(groups, key=len, default=[])
-
-
-def outstanding(changes: Mapping[int, float]) -> dict[int, float]:
-    """Return the nodes that changed by far more than those that changed with them, and how sure that is.
-
-    ``changes`` are logarithms; sure is a multiple of what is needed.
-    """
-    if not changes:
-        return {}
-    values = np.array(list(changes.values()))
-    middle = float(medians(values))
-    needed = max(np.log2(limits.OUTSTANDING), limits.OUTSTANDING_SIGMAS * float(mad(values)))
-    return {node: (change - middle) / needed for node, change in changes.items() if change - middle > needed}
 
 
 def reference(values: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from tracer.compare import limits
+from tracer.compare.atonce import most_at_once
 from tracer.compare.deviation import Deviation, Findings
 from tracer.compare.groups import two_kinds
-from tracer.compare.judged import most_at_once
 from tracer.compare.robust import medians
 from tracer.compare.scan import baseline_of
 from tracer.compare.shapes import LEAST_VALUES, beyond, blurred, means_ns

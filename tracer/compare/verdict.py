@@ -36,7 +36,7 @@ def headline(comparison: Comparison, details: Mapping[str, Detail]) -> str:
         unseen = f" in what was recorded: {sentence(comparison.reservations)}" if comparison.reservations else ""
         parts.append(f"{alike}{unseen}")
     if comparison.victims:
-        parts.append(_victims(comparison.victims))
+        parts.append(_victims(comparison))
     return "; ".join(parts)
 
 
@@ -100,8 +100,11 @@ def _common(common: Common) -> str:
     return f"common cause: {who} deviate together in {title}{when}{most}"
 
 
-def _victims(victims: Sequence[Suspect]) -> str:
-    one = victims[0]
-    if len(victims) > 1:
-        return f"{len(victims)} nodes only wait for the others, among them {quoted(one.label)}"
-    return f"{quoted(one.label)} only waits for the others ({measured(one.deviations[0])})"
+def _victims(comparison: Comparison) -> str:
+    """Say who waits; of a few nodes nobody knows whether they work on the same."""
+    one, number = comparison.victims[0], len(comparison.victims)
+    if number > 1:
+        does = "have less to do" if comparison.few else "only wait for the others"
+        return f"{number} nodes {does}, among them {quoted(one.label)}"
+    does = "has less to do" if comparison.few else "only waits for the others"
+    return f"{quoted(one.label)} {does} ({measured(one.deviations[0])})"

@@ -30,7 +30,7 @@ def suspects(comparison: Comparison, details: Mapping[str, Detail]) -> Section |
 
 def victims(comparison: Comparison) -> Section | None:
     """Nodes that only wait more than the others do."""
-    return _nodes(comparison.victims, "VICTIMS  nothing on them takes longer: they wait for others")
+    return _nodes(comparison.victims, "VICTIMS  nothing on them takes longer: they wait for others, or have less to do")
 
 
 def _nodes(nodes: Sequence[Suspect], title: str, details: Mapping[str, Detail] | None = None) -> Section | None:
