@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tracer.commands._gathering import gather
 from tracer.commands._output import output
 from tracer.compare.comparison import Comparison
-from tracer.compare.suspect import Detail
 from tracer.compare.facts import differences
+from tracer.compare.suspect import Detail
 from tracer.compare.twins import twins_of
 from tracer.reports.html.comparison import comparison_data
 from tracer.reports.html.page import page, room

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tracer.compare.comparison import Comparison
-from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.metrics import METRICS
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.verdict import headline
 from tracer.reports.sections._section import Section
 from tracer.reports.sections.comparison import differing, suspects, victims

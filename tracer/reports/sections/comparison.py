@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from tracer.compare.comparison import Comparison
-from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.facts import Difference
+from tracer.compare.suspect import Detail, Suspect
 from tracer.compare.verdict import amount, since
 from tracer.escape import printable
 from tracer.reports.layout import Column
