@@ -135,12 +135,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, node = tmp_path_factory.mktemp("markers"), Node(cpus=2)
     (folder / "key").write_bytes(KEY)
     intervals = []
-    with RecordingWriter(folder / "zqhost.fsk", {**DEEP_HEADER, **HEADER}) as writer:
+    with RecordingWriter(folder / "zqnode.fsk", {**DEEP_HEADER, **HEADER}) as writer:
         for second in range(3):
             windows = hog_interval(node) if second == 1 else node.interval()
             intervals.append([*windows, *deep_windows(second), *node_windows(START + second * SECOND)])
             writer.write(intervals[-1])
-    with box(folder / "zqhost.fbx", Geometry.of_size(1 << 20), **HEADER) as feed:
+    with box(folder / "zqbox.fbx", Geometry.of_size(1 << 20), **HEADER) as feed:
         for second in range(3):
             end = (second + 1) * SECOND
             feed.append(FrameEncoder().windows(node_windows(second * SECOND)), Kind.WINDOWS, end, end)
@@ -176,19 +176,19 @@ def alerts(html: bytes) -> list[tuple[str, int]]:
     return sorted((one["alert"]["rule"], one["start_ns"]) for one in Data(data).tree["marks"] if one["kind"] == "alert")
 
 
-@pytest.mark.parametrize("file", ["zqhost.fsk", "zqhost.fbx"])
+@pytest.mark.parametrize("file", ["zqnode.fsk", "zqbox.fbx"])
 def test_no_report_has_a_marker(folder, file):
     hidden = ("--redact", "--key", "DIR/key")
     plain, redacted = (run(folder, "report", f"DIR/{file}", "-o", "-", *more) for more in ((), hidden))
     assert len(named(page(plain))) > 5 and not named(page(redacted))
     # Rules that read the log find the same in it.
     assert alerts(redacted) == alerts(plain) != []
-    assert not named(run(folder, "report", f"DIR/{file}", "--text", *hidden, "--baseline", "DIR/zqhost.fsk"))
+    assert not named(run(folder, "report", f"DIR/{file}", "--text", *hidden, "--baseline", "DIR/zqnode.fsk"))
 
 
 @pytest.mark.parametrize("form", ["json", "folded", "speedscope", "pprof", "csv"])
 def test_no_export_has_a_marker(folder, form, tmp_path):
-    told = run(folder, "export", "DIR/zqhost.fsk", "--format", form, "--redact", "-o", str(tmp_path / "out"))
+    told = run(folder, "export", "DIR/zqnode.fsk", "--format", form, "--redact", "-o", str(tmp_path / "out"))
     files = [tmp_path / "out"] if (tmp_path / "out").is_file() else sorted((tmp_path / "out").iterdir())
     for one in files:
         content = one.read_bytes()
@@ -198,7 +198,7 @@ def test_no_export_has_a_marker(folder, form, tmp_path):
 
 def test_no_bundle_has_a_marker(folder, tmp_path):
     packed = str(tmp_path / "b.tar.gz")
-    run(folder, "bundle", "DIR/zqhost.fbx", "-o", packed, "--redact", "--key", "DIR/key", "--pstore", "DIR/zqpstore")
+    run(folder, "bundle", "DIR/zqbox.fbx", "-o", packed, "--redact", "--key", "DIR/key", "--pstore", "DIR/zqpstore")
     with tarfile.open(packed) as archive:
         members = {one.name: archive.extractfile(one).read() for one in archive}
     (tmp_path / "box").write_bytes(members.pop("blackbox.fbx"))
@@ -212,7 +212,7 @@ def test_no_bundle_has_a_marker(folder, tmp_path):
 
 def test_the_same_name_is_the_same_hash_wherever_it_is_told(folder):
     hash = Redactor(KEY).name
-    lines = json.loads(run(folder, "export", "DIR/zqhost.fsk", "--format", "json", "--redact", "--key", "DIR/key"))
+    lines = json.loads(run(folder, "export", "DIR/zqnode.fsk", "--format", "json", "--redact", "--key", "DIR/key"))
     (rows,) = (one["rows"] for one in lines["windows"] if one["table"] == "lines" and one["start_ns"] == START)
     said = dict(zip(LINES, (row["text"] for row in rows), strict=True))
     (ports,) = (one["rows"] for one in lines["windows"] if one["table"] == "rdma" and one["start_ns"] == START)

@@ -80,8 +80,7 @@ def story_of_copy(box: Box, copied: str, last_ns: int, pstore: Sequence[str], re
         for one in story.panics
     ]
     searched = tuple(one if one in PLACES else redactor.name(one) for one in story.searched)
-    path = redactor.text(os.path.basename(box.path))
-    return replace(story, path=path, missing=_missing(box), panics=tuple(hidden), searched=searched)
+    return replace(story, path=os.path.basename(copied), missing=_missing(box), panics=tuple(hidden), searched=searched)
 
 
 def _of_box(
