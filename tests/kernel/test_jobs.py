@@ -101,7 +101,8 @@ def test_a_rank_is_told_with_its_process_and_nothing_else_of_its_environment(sta
     assert (row["job"], row["step"], row["rank"], row["local_rank"], row["world_size"]) == (b"48213", b"0", 37, 5, 64)
     assert (row["ended"], row["comm"]) == (0, Path(f"/proc/{rank.pid}/comm").read_bytes().strip())
     assert SECRET.encode() not in row.tobytes()
-    assert 0 < time.monotonic_ns() - int(row["began_ns"]) < 120 * SECOND
+    age_ns = time.monotonic_ns() - int(row["began_ns"])
+    assert 0 < age_ns < 120 * SECOND and LEAST_NS <= row["used_ns"] <= age_ns + SECOND // 50
 
 
 def test_what_has_ended_is_told_once_and_what_goes_on_again_after_five_minutes(start: Start):

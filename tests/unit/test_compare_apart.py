@@ -37,6 +37,7 @@ def recorded(
     others: float = 0.01,
     began: int = 1,
     until: int = 10**6,
+    worked: float | None = None,
     **of: Any,
 ) -> Node:
     """A node with four ranks, begun in second ``began`` of the node and gone ``until``."""
@@ -62,7 +63,14 @@ def recorded(
         if second in (0, until):
             ended = int(second == until)
             rows_of = [row(100 + rank, rank, began_ns=began * SECOND, ended=ended) for rank in ranks]
-            told = [members(*rows_of, end_ns=end)]
+            table = members(*rows_of, end_ns=end)
+            if worked is None:
+                # As recordings were before that was read.
+                older = [name for name in table.rows.dtype.names or () if name != "used_ns"]
+                table = replace(table, rows=table.rows[older].copy())
+            else:
+                table.rows["used_ns"] = worked * (FIRST + second - began) * SECOND
+            told = [table]
         window = Window("ledger", "time", begin, end, np.concatenate([*rows, rest]))
         intake.add([replace(one, start_ns=begin) for one in (*told, window)])
     return intake.node(f"{name}.fsk", {}, (), 1)
@@ -113,6 +121,41 @@ def test_several_are_counted_and_each_has_its_line():
     )
     lines = "\n".join(render(found, {}, width=200)).partition("RANKS")[2]
     assert [f"rank {rank} of job 48213 on" in lines for rank in (12, 13, 20)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("worked", "said"),
+    [
+        (None, "4 %; it hangs, is a victim or only coordinates"),
+        (0.96, "; before the recording its processes used 96 % of a CPU: it hangs, or is a victim"),
+        (0.05, "; before the recording its processes used 5 % of a CPU: it hangs, is a victim or only coordinates"),
+        (
+            0.0,
+            "; before the recording its processes used 0 % of a CPU: it hangs since the beginning, or only coordinates",
+        ),
+    ],
+)
+def test_what_a_sleeper_did_before_the_recording_says_what_it_may_be(worked: float | None, said: str):
+    found = cluster(node(3, {12: 0.01}, worked=worked))
+    assert f"{said}; otherwise the nodes" in headline(found, {})
+    (one,) = as_dict(found, {})["ranks"]
+    assert one["worked_share"] == (
+        pytest.approx(worked, abs=0.002) if worked is not None else pytest.approx(np.nan, nan_ok=True)
+    )
+
+
+def test_a_rank_that_had_just_begun_has_done_nothing_yet():
+    (one,) = cluster(node(3, {12: 0.01}, worked=0.0, began=FIRST - 30)).ranks
+    assert np.isnan(one.worked)
+
+
+def test_of_several_all_have_to_have_worked():
+    worked, idle = node(3, {12: 0.01}, worked=0.9), node(5, {20: 0.02}, worked=None)
+    assert "; they hang, are victims or only coordinate; otherwise" in headline(cluster(worked, idle), {})
+    idle = node(5, {20: 0.02}, worked=0.7)
+    assert "before the recording their processes used 80 % of a CPU: they hang, or are victims;" in headline(
+        cluster(worked, idle), {}
+    )
 
 
 @pytest.mark.parametrize("usual", [0.96, 0.1])

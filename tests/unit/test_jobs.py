@@ -128,7 +128,16 @@ def test_a_shell_on_the_node_belongs_to_nothing():
 
 
 def row(pid: int, rank: int = -1, job: bytes = b"48213", **more: object) -> tuple[object, ...]:
-    values = {"pid": pid, "began_ns": pid, "ended": 0, "rank": rank, "local_rank": -1, "world_size": 64, "node": 4}
+    values = {
+        "pid": pid,
+        "began_ns": pid,
+        "used_ns": 0,
+        "ended": 0,
+        "rank": rank,
+        "local_rank": -1,
+        "world_size": 64,
+        "node": 4,
+    }
     values |= {
         "job": job,
         "step": b"0",

@@ -13,7 +13,7 @@ __all__ = ["Jobs", "Member", "Party", "ranges", "ranks"]
 
 _MOST = 4096
 _MOST_PER_INTERVAL = 2048
-_NUMBERS = ("pid", "began_ns", "ended", "rank", "local_rank", "world_size", "node")
+_NUMBERS = ("pid", "began_ns", "used_ns", "ended", "rank", "local_rank", "world_size", "node")
 _NAMES = ("job", "step", "pod", "namespace", "container", "comm", "cgroup")
 
 
@@ -45,7 +45,10 @@ class Party:
 
 @dataclass(frozen=True)
 class Member:
-    """A process of a party. Times are the node's monotonic clock: it began, was seen last, and whether it has ended."""
+    """A process of a party. Times are the node's monotonic clock: it began, was seen last, and whether it has ended.
+
+    ``used_ns`` is the CPU time it had used by then; -1 where that was not recorded.
+    """
 
     pid: int
     comm: str
@@ -56,6 +59,7 @@ class Member:
     began_ns: int
     seen_ns: int
     ended: bool
+    used_ns: int = -1
 
     @property
     def title(self) -> str:
@@ -135,6 +139,7 @@ class Jobs:
             began_ns=numbers["began_ns"],
             seen_ns=now_ns,
             ended=numbers["ended"] == 1,
+            used_ns=numbers["used_ns"],
         )
         self._members[key] = self._latest[member.pid] = member
 

@@ -20,12 +20,15 @@ class RankTime:
 
     How long it was there, what its threads ran or wanted to, and what they slept for, by column of ``ledger.time``.
     ``began_ns`` is when its first process began, by the monotonic clock of its node; 0 where that is not known.
+    ``worked`` is the CPU time that its processes had used when they were found, as a share of how long it had been
+    there; NaN where that is not known.
     """
 
     wall_ns: np.ndarray
     awake_ns: np.ndarray
     slept_ns: Mapping[str, np.ndarray]
     began_ns: int = 0
+    worked: float = float("nan")
 
 
 @dataclass(frozen=True)

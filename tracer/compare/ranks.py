@@ -34,7 +34,8 @@ class Apart:
     ``waits``: it sleeps while they don't; ``runs``: they sleep while it doesn't. ``slept`` and ``usual`` are shares of
     the time, its own and the median of theirs, and ``slept_for`` is what it slept for most, in words; "" where it does
     not show. All that is from ``since_ns`` (UTC; NaN where it is not known) to the end of the recording; ``before`` is
-    the share until then, NaN where it is so from the start.
+    the share until then, NaN where it is so from the start. ``worked`` is the CPU time it had used until it was found,
+    as a share of its life: what it did before the recording; NaN where that is not known.
     """
 
     label: str
@@ -48,6 +49,7 @@ class Apart:
     slept_for: str
     since_ns: float = float("nan")
     before: float = float("nan")
+    worked: float = float("nan")
 
     @property
     def lasting(self) -> bool:
@@ -150,7 +152,7 @@ def _of_job(job: _Job) -> Iterator[Apart]:
 
 def _told(job: _Job, place: int, kind: Kind, begin: int, alike: np.ndarray) -> Apart | None:
     """Return what a rank has done since window ``begin``; None where that is not otherwise than its peers."""
-    node, label, rank, _ = job.ranks[place]
+    node, label, rank, time = job.ranks[place]
     shares = job.shares(slice(begin, None))
     known = ~np.isnan(shares)
     found = stretches.asleep(shares[known])
@@ -175,6 +177,7 @@ def _told(job: _Job, place: int, kind: Kind, begin: int, alike: np.ndarray) -> A
         peers=int(peers.sum()),
         of=len(job.ranks),
         slept_for=SLEEPS[most] if most else "",
+        worked=time.worked,
     )
     if not begin:
         return one

@@ -9,6 +9,7 @@ from tracer.analysis.rows import numbers
 from tracer.analysis.sleeps import SLEEPS
 from tracer.compare.buckets import Buckets
 from tracer.compare.node import RankTime
+from tracer.units import SECOND
 
 __all__ = ["Roll"]
 
@@ -19,6 +20,8 @@ _TENTH = 0.1
 _AWAKE = ("running_ns", "waiting_ns", "throttled_ns", "softirq_ns", "hardirq_ns", "reclaim_ns", "compaction_ns")
 _COLUMNS = (*_AWAKE, *SLEEPS)
 _OTHERS = 0
+#: A rank that has been there for less has only started.
+_LEAST_AGE_NS = 60 * SECOND
 
 
 class Roll:
@@ -29,6 +32,8 @@ class Roll:
         self._ranks: list[tuple[str, int]] = []
         self._places: dict[int, int] = {}
         self._began_ns: dict[tuple[str, int], int] = {}
+        # CPU time by process, and until when that was: as of when each was found.
+        self._used: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
         self.learn()
 
     def learn(self) -> None:
@@ -38,6 +43,7 @@ class Roll:
             rank = (one.party.title, one.rank)
             if one.rank >= 0 and not one.ended and (rank in there or len(there) < _MOST_RANKS):
                 there.setdefault(rank, []).append(one.pid)
+                self._used.setdefault(rank, {}).setdefault(one.pid, (one.used_ns, one.seen_ns))
                 # The oldest comes first.
                 self._began_ns.setdefault(rank, one.began_ns)
         self._ranks = list(there)
@@ -69,5 +75,12 @@ class Roll:
             wall, *rest = sums[used].T.astype(np.float32)
             slept = zip(SLEEPS, rest[len(_AWAKE) :], strict=True)
             awake = np.sum(rest[: len(_AWAKE)], axis=0)
-            found[rank] = RankTime(wall, awake, {name: ns for name, ns in slept if ns.any()}, self._began_ns[rank])
+            kinds = {name: ns for name, ns in slept if ns.any()}
+            found[rank] = RankTime(wall, awake, kinds, self._began_ns[rank], self._worked(rank))
         return found
+
+    def _worked(self, rank: tuple[str, int]) -> float:
+        used, seen = zip(*self._used[rank].values(), strict=True)
+        age_ns = min(seen) - self._began_ns[rank]
+        # Older recordings have no such number, and what just began has only started.
+        return sum(used) / age_ns if min(used) >= 0 and age_ns >= _LEAST_AGE_NS else float("nan")

@@ -13,6 +13,8 @@ from tracer.units import many, moment, percent
 __all__ = ["sentence", "summed"]
 
 _NAMED = 8
+# CPU time as a share of its life: a rank that has used so much did work, and one that hardly used any never did.
+_WORKED, _NEVER = 0.1, 0.01
 
 
 def sentence(one: Apart) -> str:
@@ -25,7 +27,7 @@ def sentence(one: Apart) -> str:
             f"{who} runs while its {peers} wait{_since(one)}: it slept {percent(one.slept)} {of_time}, "
             f"they {percent(one.usual)}{before}"
         )
-    guess = _guess(one, "it hangs", "is a victim", "coordinates")
+    guess = _guess([one], "it hangs", "is a victim", "coordinates")
     return (
         f"{who} waits{_since(one)}: it slept {percent(one.slept)} {of_time}{_why([one])}{before}, "
         f"its {peers} {percent(one.usual)}; {guess}"
@@ -44,7 +46,7 @@ def summed(found: Sequence[Apart]) -> str:
     rest = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
     slept = float(np.median([one.slept for one in alike]))
     begun = "" if first.lasting else f", rank {first.rank} first{_since(first)}"
-    guess = _guess(first, "they hang", "are victims", "coordinate")
+    guess = _guess(alike, "they hang", "are victims", "coordinate")
     return (
         f"{len(alike)} of {first.of} ranks{_of(first.job)} wait ({numbers}{rest}){begun}: they slept {percent(slept)} "
         f"of the time{'' if first.lasting else ' since then'}{_why(alike)}, the other {first.peers} "
@@ -52,9 +54,19 @@ def summed(found: Sequence[Apart]) -> str:
     )
 
 
-def _guess(one: Apart, hang: str, victim: str, coordinate: str) -> str:
+def _guess(alike: Sequence[Apart], hang: str, victim: str, coordinate: str) -> str:
     """Say what may be the matter: one that never did anything else may be a master, made to wait."""
-    return f"{hang}, {victim} or only {coordinate}" if one.lasting else f"{hang}, or {victim}"
+    if not alike[0].lasting:
+        return f"{hang}, or {victim}"
+    worked = [one.worked for one in alike]
+    least, most = np.min(worked), np.max(worked)
+    whose = "its" if len(alike) == 1 else "their"
+    said = f"before the recording {whose} processes used {percent(float(np.median(worked)))} of a CPU: "
+    if least >= _WORKED:
+        return f"{said}{hang}, or {victim}"
+    if most <= _NEVER:
+        return f"{said}{hang} since the beginning, or only {coordinate}"
+    return f"{said if most == most else ''}{hang}, {victim} or only {coordinate}"
 
 
 def _since(one: Apart) -> str:

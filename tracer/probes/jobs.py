@@ -32,10 +32,15 @@ PROBE = Probe(
             "members",
             help="a process that belongs to one: when it is found, when it has ended, and every five minutes",
             keys=("pid", "job", "step", "pod", "namespace", "container", "comm", "cgroup"),
-            gauges=("began_ns", "ended", "rank", "local_rank", "world_size", "node"),
+            gauges=("began_ns", "used_ns", "ended", "rank", "local_rank", "world_size", "node"),
             columns=(
                 Column("pid", "", "process"),
                 Column("began_ns", "ns", "when it began, of the node's monotonic clock, to 10 ms"),
+                Column(
+                    "used_ns",
+                    "ns",
+                    "CPU time of its threads in all its life, as of at most a turn ago; 0 when it has ended",
+                ),
                 Column("ended", "", "1 in the row that says that it is gone"),
                 Column("rank", "", "of all ranks of the job or step; -1 where not known, as the next three"),
                 Column("local_rank", "", "of those on this node"),

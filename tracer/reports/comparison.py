@@ -180,6 +180,7 @@ def as_dict(
                 "lasting": one.lasting,
                 "since_unix_s": one.since_ns / 1e9,
                 "before_slept_share": one.before,
+                "worked_share": one.worked,
             }
             for one in comparison.ranks
         ],

@@ -23,6 +23,7 @@ _ROW = np.dtype(
     [
         ("pid", "u4"),
         ("began_ns", "u8"),
+        ("used_ns", "u8"),
         ("ended", "u1"),
         ("rank", "i4"),
         ("local_rank", "i4"),
@@ -45,6 +46,8 @@ _LOOKS, _MOST_WAITING, _MOST_KNOWN = 32, 4096, 1024
 _SHARE, _TURN_NS = 0.0005, 10_000_000_000
 #: Everything is told again, for those who read only a part.
 _AGAIN_NS = 300_000_000_000
+
+_ENDED = _ROW.names.index("ended") if _ROW.names else 0
 
 Read = dict[str, tuple[np.ndarray, Mapping[str, int]]]
 
@@ -84,10 +87,10 @@ class Reader:
                 member, answered = self._look((self._waiting or self._sleepers).popleft())
                 unread += not answered
                 if member:
-                    rows.append(_row(member))
+                    rows.append(self._row(member))
             self._session.ranks = self._ranks()
             if now_ns >= self._again_ns:
-                rows = [*(row for row in rows if row[2]), *map(_row, self._known.values())]
+                rows = [*(row for row in rows if row[_ENDED]), *map(self._row, self._known.values())]
         if now_ns >= self._again_ns:
             self._again_ns = now_ns + _AGAIN_NS
         losses = {"unread": unread, "untold": self._untold, "foreign": int(not self._able)}
@@ -105,7 +108,7 @@ class Reader:
         began_ns = time.thread_time_ns()
         came, census = self._census.turn(), self._census
         gone = [pid for pid in self._known if pid not in census.clocks or pid in census.reused]
-        rows = [_row(self._known.pop(pid), ended=1) for pid in gone]
+        rows = [self._row(self._known.pop(pid), ended=1) for pid in gone]
         self._waiting.extend(pid for pid in came if pid not in self._known)
         # A shell that waits for a rank has used less than that.
         sleepers = sorted(census.clocks.keys() - census.users, key=lambda pid: -census.clocks[pid])
@@ -142,9 +145,9 @@ class Reader:
         same = ((other.labels.job, other.labels.rank) for other in self._known.values())
         return one.rank != UNKNOWN and (one.job, one.rank) not in same
 
-
-def _row(member: _Member, ended: int = 0) -> tuple[object, ...]:
-    process, one, cgroup = member
-    numbers = one.rank, one.local_rank, one.world_size, one.node
-    names = one.job, one.step, one.pod, one.namespace, one.container
-    return (process.pid, max(0, process.began_ns), ended, *numbers, *names, process.comm, cgroup[-192:])
+    def _row(self, member: _Member, ended: int = 0) -> tuple[object, ...]:
+        process, one, cgroup = member
+        used_ns = 0 if ended else self._census.clocks.get(process.pid, 0)
+        numbers = one.rank, one.local_rank, one.world_size, one.node
+        names = one.job, one.step, one.pod, one.namespace, one.container
+        return (process.pid, max(0, process.began_ns), used_ns, ended, *numbers, *names, process.comm, cgroup[-192:])
